@@ -69,6 +69,9 @@ pub(crate) enum Command {
     /// Show every configured value and where it came from
     #[command(after_help = CONFIG_HELP)]
     Config(ConfigArgs),
+    /// Write a `midturn.toml` with every key, what it means and its default, all commented out
+    #[command(after_help = INIT_HELP)]
+    Init(InitArgs),
     /// Check whether agents can work here, and how safely
     #[command(after_help = work::DOCTOR_HELP)]
     Doctor(DoctorArgs),
@@ -81,7 +84,9 @@ pub(crate) enum Command {
         shell: clap_complete::Shell,
     },
     /// Print the JSON Schema of a file format, so that editors complete it
-    #[command(after_help = "Example:\n  midturn schema scenario > scenario.schema.json")]
+    #[command(
+        after_help = "Examples:\n  midturn schema scenario > scenario.schema.json\n  midturn schema config > midturn.schema.json"
+    )]
     Schema {
         /// The format
         format: Format,
@@ -105,6 +110,25 @@ repository can tighten what agents may do and use, but not loosen it.
 Examples:
   midturn config
   MIDTURN_RETRY_ATTEMPTS=2 midturn config --set max_turns=20";
+
+const INIT_HELP: &str = "\
+It writes to the working folder, and never over a file that is there. With --user it is your own file, in
+the configuration folder, which holds in all projects and has the keys that a project's file can't set.
+
+Examples:
+  midturn init
+  midturn init --user";
+
+/// `midturn init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Write your own file, in the configuration folder
+    #[arg(long)]
+    pub(crate) user: bool,
+    /// Write to this folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "user")]
+    pub(crate) cwd: Option<PathBuf>,
+}
 
 /// `midturn config`.
 #[derive(Debug, Args)]
@@ -175,6 +199,8 @@ pub(crate) struct ReplayArgs {
 pub(crate) enum Format {
     /// Scenario files
     Scenario,
+    /// `midturn.toml`
+    Config,
 }
 
 #[cfg(test)]

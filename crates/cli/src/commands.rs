@@ -1,13 +1,14 @@
 //! The small commands: they print something and end.
 
-use std::io::{ErrorKind, Write};
+use std::fs::File;
+use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 use midturn_tools::programs;
 
-use crate::args::{Cli, ConfigArgs, LayerArgs};
-use crate::config::{self, Config};
+use crate::args::{Cli, ConfigArgs, InitArgs, LayerArgs};
+use crate::config::{self, Config, Whose};
 use crate::env::{self, Env};
 use crate::failure::{End, Failure};
 use crate::secrets;
@@ -25,6 +26,35 @@ pub(crate) fn config(args: &ConfigArgs, env: &Env) -> Result<End, Failure> {
         config::shown(&config, &keys)
     };
     print(&text)
+}
+
+/// `midturn init`.
+///
+/// # Errors
+/// [`Failure::Usage`]: there is such a file, or no place for it. [`Failure::Failed`]: it can't be written.
+pub(crate) fn init(args: &InitArgs, env: &Env) -> Result<End, Failure> {
+    let nowhere = || Failure::usage("neither XDG_CONFIG_HOME nor HOME names a folder for your own file");
+    let (folder, whose) = match args.user {
+        true => (env.config_folder().ok_or_else(nowhere)?, Whose::Person),
+        false => {
+            let layer = LayerArgs { cwd: args.cwd.clone(), ..LayerArgs::default() };
+            (work_folder(&layer)?, Whose::Project)
+        }
+    };
+    let path = folder.join(config::FILE_NAME);
+    let fail = |error: Error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            Failure::usage(format!("{} is there already; nothing was changed", path.display()))
+        }
+        _ => Failure::failed(format!("{} can't be written: {error}", path.display())),
+    };
+    std::fs::create_dir_all(&folder).map_err(fail)?;
+    let mut file = File::create_new(&path).map_err(fail)?;
+    file.write_all(config::template(whose).as_bytes()).map_err(fail)?;
+    print(&format!(
+        "{}: written, with all keys commented out; `midturn config` shows what holds\n",
+        path.display()
+    ))
 }
 
 /// `midturn completions SHELL`.

@@ -78,6 +78,8 @@ fn dispatch(command: Command, env: &Env) -> Result<End, Failure> {
         Command::Schema { format: Format::Scenario } => {
             commands::print(&format!("{:#}\n", midturn_scenario::schema()))
         }
+        Command::Schema { format: Format::Config } => commands::print(&format!("{:#}\n", config::schema())),
+        Command::Init(args) => commands::init(&args, env),
         Command::Config(args) => commands::config(&args, env),
         Command::Doctor(args) => doctor::doctor(&args, env),
         Command::Completions { shell } => commands::completions(shell),

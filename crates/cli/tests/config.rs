@@ -73,7 +73,7 @@ fn bad_usage_is_status_2_and_says_so_on_standard_error() {
         (&["run", "x", "--cwd", "nowhere"], "the working folder nowhere"),
         (&["replay"], "<PATH>"),
         (&["completions", "csh"], "invalid value"),
-        (&["schema", "config"], "invalid value"),
+        (&["schema", "colours"], "invalid value"),
         (&["config", "--set", "max_turns"], "expected KEY=VALUE"),
     ] {
         let said = Place::new().midturn("repo", arguments).output().unwrap();
@@ -90,6 +90,7 @@ fn completions_and_schemas_are_printed() {
         (&["completions", "zsh"], "#compdef midturn"),
         (&["completions", "fish"], "complete -c midturn"),
         (&["schema", "scenario"], "\"$schema\""),
+        (&["schema", "config"], "\"$schema\""),
     ] {
         let said = Place::new().midturn("repo", arguments).output().unwrap();
         let text = String::from_utf8(said.stdout).unwrap();

@@ -97,7 +97,6 @@ fn bad_input_is_status_2_names_its_place_and_leaves_nothing_half_done() {
         ("x", "", &["--model", "scripted:no.yaml"], "no.yaml"),
         ("bad.yaml", "midturn: 1\nnmae: x\n", &["--model", "scripted:bad.yaml"], "bad.yaml:2:1"),
         ("AGENTS.md/x", "", &["--model", "scripted:../good.yaml"], "AGENTS.md: can't be read"),
-        (".claude/agents/a.md", "hello", &["--model", "scripted:../good.yaml"], "a.md:1:1: expected `---`"),
         (".claude/agents/a.md", good, &["--model", "anthropic/x"], "ANTHROPIC_API_KEY"),
     ] {
         let place = Place::new();
@@ -230,7 +229,7 @@ fn subagents_work_in_worktrees_of_their_own_and_the_run_waits_for_them() {
     );
     let (status, answer, told) = run_to_the_end(&place, &scenario, &[]);
     assert_eq!((status, answer.as_str()), (Some(0), "It is done.\n"), "{told}");
-    assert!(told.contains("editor.md: not obeyed here: `color` (line 5)"), "{told}");
+    assert!(told.contains("not obeyed: `color` (editor.md:5)"), "{told}");
     assert!(
         told.contains("worker: bash failed"),
         "a tool that its definition doesn't name is not there: {told}"
@@ -278,17 +277,6 @@ fn in_plan_mode_not_a_byte_of_the_project_changes() {
     assert_eq!((status, answer.as_str()), (Some(0), "Planned.\n"), "{told}");
     assert!(told.contains("the mode is `plan`") && !told.contains("read failed"), "{told}");
     assert!(all() == before, "{:?}", all().keys().collect::<Vec<_>>());
-}
-
-#[test]
-fn a_definition_of_an_unknown_model_is_status_2_with_its_line() {
-    let place = Place::new();
-    place.write("repo/.claude/agents/a.md", "---\nname: a\ndescription: b\nmodel: gpt\n---\n");
-    let mut command = place.midturn("repo", &["run", "x", "--model", "anthropic/x"]);
-    let said = command.env("ANTHROPIC_API_KEY", "k").output().unwrap();
-    let error = String::from_utf8(said.stderr).unwrap();
-    assert_eq!(said.status.code(), Some(2), "{error}");
-    assert!(error.contains("a.md:4: unknown model `gpt`"), "{error}");
 }
 
 #[test]

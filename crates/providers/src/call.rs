@@ -108,11 +108,11 @@ async fn send(link: &Link, body: Vec<Bytes>, progress: &dyn Progress) -> Result<
 
 fn silent(link: &Link) -> ModelFailure {
     let (name, after) = (&link.name, link.idle_timeout().as_secs_f64());
-    connection(format!("{name} sent nothing for {after} s; `idle_timeout` sets how long that may take"))
+    connection(format!("{name} sent nothing for {after} s; `timeouts.idle` sets how long that may take"))
 }
 
 fn broken(link: &Link, error: &reqwest::Error) -> ModelFailure {
-    let host = link.url.host_str().unwrap_or_default();
+    let host = format!("{}{}", link.url.host_str().unwrap_or_default(), link.way());
     let what = if error.is_connect() {
         format!("no connection to {host} (is the base URL right, and the network up?)")
     } else {
@@ -140,10 +140,11 @@ fn refusal(link: &Link, response: &Response) -> Option<ModelFailure> {
         404 => " (check the model's name and the base URL)".to_owned(),
         _ => String::new(),
     };
-    let mut failure =
-        ModelFailure::new(status_kind(status), format!("{} answered {}{hint}", link.name, status.as_u16()));
-    failure.retry_after = retry_after(response.headers(), SystemTime::now());
-    Some(failure)
+    let retry_after = retry_after(response.headers(), SystemTime::now());
+    let wait = retry_after.map(|wait| format!(", and asks to wait {wait}")).unwrap_or_default();
+    let (name, way, status) = (&link.name, link.way(), (status.as_u16(), status_kind(status)));
+    let message = format!("{name} answered {}{way}{wait}{hint}", status.0);
+    Some(ModelFailure { retry_after, ..ModelFailure::new(status.1, message) })
 }
 
 /// A server that doesn't stream will not do better next time.

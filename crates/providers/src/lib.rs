@@ -35,5 +35,5 @@ pub use builtin::{BUILT_IN, BuiltIn};
 pub use config::{Config, Dialect, Endpoint, ForeignKey, MAX_CONCURRENT, Missing, Secret};
 pub use decode::{Silent, decode};
 pub use factory::Providers;
-pub use link::tls;
+pub use link::{proxy, tls};
 pub use written::{BadWritten, Written, is_variable};

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper_util::client::proxy::matcher::Matcher;
 use midturn_core::engine::ports::model::{ErrorKind, ModelFailure};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
@@ -23,6 +24,8 @@ pub(crate) struct Link {
     pub(crate) name: String,
     pub(crate) client: Client,
     pub(crate) url: Url,
+    /// The proxy that requests go through, if one does.
+    pub(crate) proxy: Option<String>,
     pub(crate) headers: HeaderMap,
     pub(crate) endpoint: Arc<Endpoint>,
     pub(crate) limiter: Arc<Limiter>,
@@ -44,6 +47,7 @@ impl Link {
             name: name.to_owned(),
             client: client(&url, endpoint.connect_timeout.duration())?,
             headers: headers(name, endpoint)?,
+            proxy: proxy(url.as_str()),
             url,
             endpoint: Arc::new(endpoint.clone()),
             limiter,
@@ -67,10 +71,24 @@ impl Link {
         }
     }
 
+    /// What a failure says of the way that its request took.
+    pub(crate) fn way(&self) -> String {
+        self.proxy.as_ref().map(|proxy| format!(" through the proxy {proxy}")).unwrap_or_default()
+    }
+
     /// A text from outside without what was sent to log in.
     pub(crate) fn redact(&self, text: String) -> String {
         self.endpoint.environment.values().fold(text, |text, secret| secret.redact(&text))
     }
+}
+
+/// The proxy that a request to this URL goes through, without a password: as the HTTP client finds it in the
+/// environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`).
+pub fn proxy(url: &str) -> Option<String> {
+    let taken = Matcher::from_env().intercept(&url.parse().ok()?)?;
+    let uri = taken.uri();
+    let port = uri.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
+    Some(format!("{}://{}{port}", uri.scheme_str().unwrap_or("http"), uri.host().unwrap_or_default()))
 }
 
 fn invalid(message: String) -> ModelFailure {

@@ -149,7 +149,7 @@ fn model(kind: &EventKind) -> Option<Line> {
         }
         EventKind::ModelRetry { attempt, error, wait } => Some((
             Tone::Bad,
-            format!("call {attempt} failed: {}; again in {} s", short(error), wait.tenths()),
+            format!("call {attempt} failed: {}; again in {} s", reason(error), wait.tenths()),
         )),
         _ => None,
     }
@@ -217,7 +217,7 @@ fn run_end(outcome: Outcome, error: Option<&str>, turns: u32) -> Line {
         Outcome::Failed | Outcome::Limit => Tone::Bad,
     };
     let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
-    let why = error.map(|error| format!(": {}", short(error))).unwrap_or_default();
+    let why = error.map(|error| format!(": {}", reason(error))).unwrap_or_default();
     (tone, format!("{} after {turns}{why}", outcome.as_str()))
 }
 
@@ -257,6 +257,13 @@ pub fn whole(text: &str) -> String {
     let (first, last): (String, String) =
         (shown[..head].iter().collect(), shown[shown.len() - tail..].iter().collect());
     format!("{first} [… {} characters: `midturn approvals` shows them …] {last}", shown.len() - head - tail)
+}
+
+/// Why something failed, on one line: whole, since what a person can do about it stands at its end.
+fn reason(error: &str) -> String {
+    let seen = clean(&error[..error.floor_char_boundary(SEEN)]);
+    let line = seen.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+    if error.len() > SEEN { line + "…" } else { line }
 }
 
 /// The first line that says something, at most 100 characters, nothing in it that acts on a terminal.

@@ -6,36 +6,38 @@ use midturn_core::rules::id::AgentName;
 use midturn_tools::workplace::Isolation;
 use serde::Deserialize;
 use serde_json::Value;
-use serde_saphyr::Spanned;
 
-use super::front_matter::{self, FrontMatter, at};
-use crate::config::Names;
+use super::front_matter::{self, FrontMatter, Placed, ToolList};
+use super::remarks::{About, Remark};
 use crate::failure::Failure;
 use crate::files::{Misplaced, Spot, complaint};
+
+/// The longest name of an agent, in bytes.
+const NAME_MAX: usize = 64;
 
 /// An agent as a file defines it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Definition {
     /// The name by which `spawn_agent` asks for it.
     pub(crate) name: AgentName,
-    /// The line of the name.
-    pub(crate) name_line: usize,
     /// When to use it, for the model that spawns.
     pub(crate) description: String,
-    /// The tools it has; absent means all.
-    pub(crate) tools: Option<Names>,
-    /// Its model as written: `PROVIDER/NAME`, an alias or `inherit`.
+    /// The tools it has, as written; absent means all.
+    pub(crate) tools: Option<Vec<String>>,
+    /// The tools it hasn't, as written.
+    pub(crate) disallowed: Vec<String>,
+    /// Its model as written: `PROVIDER/NAME`, a vendor's own id, an alias or `inherit`.
     pub(crate) model: Option<String>,
-    /// The line of the model, for errors.
-    pub(crate) model_line: usize,
+    /// The lines of the tools, of those that it hasn't, and of the model.
+    pub(crate) lines: (usize, usize, usize),
     /// Where it works; absent means as configured.
     pub(crate) isolation: Option<Isolation>,
     /// The body: its system prompt.
     pub(crate) system: String,
     /// The file.
     pub(crate) path: PathBuf,
-    /// Keys that mean nothing here, after their lines: reported, not obeyed.
-    pub(crate) unknown: Vec<(usize, String)>,
+    /// What a person is told of it.
+    pub(crate) remarks: Vec<Remark>,
 }
 
 impl Definition {
@@ -45,44 +47,110 @@ impl Definition {
     /// [`Failure::Usage`] with the file, the line and what was expected.
     pub(crate) fn parse(path: &Path, source: &str) -> Result<Self, Failure> {
         let complain = complaint(path);
-        let (front, body) = front_matter::read(source).map_err(complain)?;
-        Self::check(path, front, body).map_err(complain)
+        match front_matter::read(source).map_err(complain)? {
+            Some((front, body)) => Self::check(path, front, body).map_err(complain),
+            None if is_readme(path) => {
+                Err(complain((Spot::START, "it has no front matter, so it is no agent".to_owned())))
+            }
+            None => Self::check(path, FrontMatter::default(), source).map_err(complain),
+        }
     }
 
     fn check(path: &Path, front: FrontMatter, body: &str) -> Result<Self, Misplaced> {
-        let name = required(front.name, "name")?;
-        let description = required(front.description, "description")?;
+        let name_line = front.name.as_ref().map_or(1, |name| name.line);
+        let written = front.name.filter(|name| !name.value.trim().is_empty()).map(|name| name.value);
+        let name =
+            name(path, written.as_deref()).map_err(|what| (Spot { line: name_line, column: 1 }, what))?;
         let model = front.model.filter(|model| !model.value.trim().is_empty());
-        Ok(Self {
-            name_line: at(&name).line,
-            name: AgentName::new(name.value.trim()).map_err(|error| (at(&name), error.to_string()))?,
-            description: description.value.trim().to_owned(),
-            tools: front.tools.map(|tools| tools.value),
-            model_line: model.as_ref().map_or(1, |model| at(model).line),
+        let line = |placed: Option<usize>| placed.unwrap_or(1);
+        let lines = (
+            line(front.tools.as_ref().map(|tools| tools.line)),
+            line(front.disallowed.as_ref().map(|tools| tools.line)),
+            line(model.as_ref().map(|model| model.line)),
+        );
+        let ToolList { only: tools, never } = front.tools.map(|tools| tools.value).unwrap_or_default();
+        let disallowed = front.disallowed.and_then(|tools| tools.value.only).unwrap_or_default();
+        let mut definition = Self {
+            description: String::new(),
+            tools,
+            disallowed: [never, disallowed].concat(),
             model: model.map(|model| model.value.trim().to_owned()),
-            isolation: front.isolation.as_ref().map(isolation_of).transpose()?,
+            lines,
+            isolation: None,
             system: body.trim().to_owned(),
             path: path.to_owned(),
-            unknown: front.unknown.into_iter().map(|key| (at(&key).line, key.value)).collect(),
-        })
+            remarks: Vec::new(),
+            name,
+        };
+        if let Some(written) = written.filter(|written| written.trim() != definition.name.as_str()) {
+            definition.remark(
+                About::Name,
+                name_line,
+                format!("`{}` is `{}`", written.trim(), definition.name),
+            );
+        }
+        if let Some((line, why)) = front.refused {
+            definition.remark(About::Lines, line, why);
+        }
+        definition.describe(front.description)?;
+        definition.place(front.isolation.as_ref());
+        for (line, key) in front.unknown {
+            definition.remark(About::Key, line, format!("`{key}`"));
+        }
+        Ok(definition)
     }
 
-    /// What a person is told of keys that aren't obeyed; `None` when there are none.
-    pub(crate) fn note(&self) -> Option<String> {
-        let keys: Vec<String> =
-            self.unknown.iter().map(|(line, key)| format!("`{key}` (line {line})")).collect();
-        (!keys.is_empty()).then(|| format!("{}: not obeyed here: {}", self.path.display(), keys.join(", ")))
+    /// What a person is told of a line of it.
+    pub(crate) fn remark(&mut self, about: About, line: usize, what: String) {
+        let file = self.path.file_name().unwrap_or_default().to_string_lossy();
+        self.remarks.push(Remark { about, what, place: format!("{file}:{line}") });
+    }
+
+    /// When to use it: what it says, or else how its text begins.
+    fn describe(&mut self, said: Option<Placed<String>>) -> Result<(), Misplaced> {
+        // A text without quotes is no place for `\n` in YAML, but one that many write.
+        let said = said.map(|said| said.value.replace("\\n", "\n").trim().to_owned());
+        if let Some(said) = said.filter(|said| !said.is_empty()) {
+            self.description = said;
+            return Ok(());
+        }
+        let plain = |line: &str| line.trim_matches(['#', '*', ' ']).to_owned();
+        let first = self.system.lines().map(plain).find(|line| !line.is_empty());
+        self.description =
+            first.ok_or_else(|| (Spot::START, "it has neither a `description` nor a text".to_owned()))?;
+        let name = format!("`{}`", self.name);
+        self.remark(About::Description, 1, name);
+        Ok(())
+    }
+
+    fn place(&mut self, said: Option<&Placed<String>>) {
+        let Some(Placed { line, value }) = said else { return };
+        let word = value.trim();
+        match Isolation::deserialize(Value::from(word)) {
+            Ok(isolation) => self.isolation = Some(isolation),
+            Err(_) => self.remark(About::Key, *line, format!("`isolation: {word}`")),
+        }
     }
 }
 
-fn required(field: Option<Spanned<String>>, name: &str) -> Result<Spanned<String>, Misplaced> {
-    field
-        .filter(|field| !field.value.trim().is_empty())
-        .ok_or_else(|| (Spot::START, format!("the front matter has no `{name}`")))
+fn is_readme(path: &Path) -> bool {
+    stem(path).to_lowercase().starts_with("readme")
 }
 
-fn isolation_of(isolation: &Spanned<String>) -> Result<Isolation, Misplaced> {
-    let word = isolation.value.trim();
-    Isolation::deserialize(Value::from(word))
-        .map_err(|_| (at(isolation), format!("`isolation`: found `{word}`, expected `worktree` or `none`")))
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The name as written if it is one of ours, else made fit; without one the file's.
+fn name(path: &Path, written: Option<&str>) -> Result<AgentName, String> {
+    let written = written.map_or_else(|| stem(path), str::to_owned);
+    let written = written.trim();
+    let fits = AgentName::new(written).or_else(|_| AgentName::new(slug(written)));
+    fits.or_else(|_| AgentName::new(slug(&stem(path)))).map_err(|error| error.to_string())
+}
+
+fn slug(text: &str) -> String {
+    let mut slug = slug::slugify(text);
+    slug.truncate(NAME_MAX);
+    slug.trim_end_matches('-').to_owned()
 }

@@ -4,6 +4,8 @@
 mod definition;
 mod front_matter;
 mod instructions;
+mod lenient;
+mod remarks;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,6 +14,7 @@ use midturn_core::rules::id::AgentName;
 
 pub(crate) use definition::Definition;
 pub(crate) use instructions::Instructions;
+pub(crate) use remarks::{About, told};
 
 use crate::env::{Env, folders_down_to};
 use crate::failure::Failure;
@@ -26,59 +29,79 @@ const FILE_MAX: usize = 256 << 10;
 /// How many definitions one folder may have.
 const DEFINITIONS_MAX: usize = 256;
 
+/// The definitions that hold, and what else lies beside them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Found {
+    /// Those that can be used.
+    pub(crate) definitions: BTreeMap<AgentName, Definition>,
+    /// Why each of the other files can't.
+    pub(crate) left_out: Vec<String>,
+}
+
 /// All definitions that hold in `folder`: the project's win over the person's own, and of the
-/// project's the nearer one.
-///
-/// # Errors
-/// [`Failure::Usage`] with the file and line of what can't be read.
-pub(crate) fn definitions(folder: &Path, env: &Env) -> Result<BTreeMap<AgentName, Definition>, Failure> {
-    let mut found = BTreeMap::new();
+/// project's the nearer one. A file that can't be used keeps nobody from working.
+pub(crate) fn definitions(folder: &Path, env: &Env) -> Found {
+    let mut found = Found::default();
     for place in env.home().into_iter().chain(folders_down_to(folder)) {
-        found.extend(in_folder(&place.join(FOLDER))?);
+        let Found { definitions, left_out } = in_folder(&place.join(FOLDER));
+        found.definitions.extend(definitions);
+        found.left_out.extend(left_out);
     }
-    Ok(found)
+    found
 }
 
 /// The definitions of one folder; none when there is no such folder.
-fn in_folder(folder: &Path) -> Result<BTreeMap<AgentName, Definition>, Failure> {
-    let mut found: BTreeMap<AgentName, Definition> = BTreeMap::new();
-    for path in markdown_files(folder)? {
-        let source = text_of(&path)?;
-        let definition = Definition::parse(&path, &source)?;
-        if let Some(other) = found.get(&definition.name) {
-            return Err(Failure::usage(format!(
-                "{}:{}: the agent `{}` is defined in {} too; give one of them another name",
-                path.display(),
-                definition.name_line,
-                definition.name,
-                other.path.display()
-            )));
+fn in_folder(folder: &Path) -> Found {
+    let mut found = Found::default();
+    let paths = match markdown_files(folder) {
+        Ok(paths) => paths,
+        Err(error) => {
+            found.left_out.push(format!("{}: can't be read: {error}", folder.display()));
+            return found;
         }
-        found.insert(definition.name.clone(), definition);
+    };
+    if let Some(beyond) = paths.get(DEFINITIONS_MAX) {
+        found.left_out.push(format!(
+            "{}: has more than {DEFINITIONS_MAX} files; left out: this one and all that come after it",
+            beyond.display()
+        ));
     }
-    Ok(found)
+    for path in paths.into_iter().take(DEFINITIONS_MAX) {
+        match one_more(&path, &found.definitions) {
+            Ok(definition) => {
+                found.definitions.insert(definition.name.clone(), definition);
+            }
+            Err(why) => found.left_out.push(format!("{why}; this agent file is left out")),
+        }
+    }
+    found
+}
+
+fn one_more(path: &Path, known: &BTreeMap<AgentName, Definition>) -> Result<Definition, Failure> {
+    let definition = Definition::parse(path, &text_of(path)?)?;
+    match known.get(&definition.name) {
+        None => Ok(definition),
+        Some(other) => Err(Failure::usage(format!(
+            "{}: the agent `{}` is defined in {} too: give one of them another name",
+            path.display(),
+            definition.name,
+            other.path.display()
+        ))),
+    }
 }
 
 /// Sorted, so that errors and prompts don't depend on the file system's order.
-fn markdown_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let complain =
-        |error: std::io::Error| Failure::usage(format!("{}: can't be read: {error}", folder.display()));
+fn markdown_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if files::is_absent(&error) => return Ok(Vec::new()),
-        Err(error) => return Err(complain(error)),
+        Err(error) => return Err(error),
     };
     let mut paths = Vec::new();
     for entry in entries {
-        let path = entry.map_err(complain)?.path();
+        let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "md") {
             paths.push(path);
-        }
-        if paths.len() > DEFINITIONS_MAX {
-            return Err(Failure::usage(format!(
-                "{}: more than {DEFINITIONS_MAX} definitions",
-                folder.display()
-            )));
         }
     }
     paths.sort();

@@ -29,6 +29,7 @@ Exit status: 0 finished, 1 failed, 2 usage, 4 a limit, 130 interrupted.
 Examples:
   midturn run --model anthropic/claude-sonnet-4-5 \"Fix the failing test in crates/core\"
   git diff | midturn run --once \"Review this change\"
+  midturn run @task.md                                   (or: midturn run - < task.md)
   midturn run --mode ask \"Clean up the build\"                     (edits and commands are asked about)
   midturn run --model scripted:scenarios/demo.yaml \"Show me\"     (no key needed)";
 
@@ -67,7 +68,7 @@ Examples:
 /// `midturn run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// What is to be done; without it standard input says so
+    /// What is to be done; `-`, or none: standard input says so; @FILE: that file does
     pub(crate) task: Option<String>,
     /// How it is attended to
     #[command(flatten)]

@@ -13,7 +13,7 @@ use Unit::{Dollars, Number, Time};
 
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(crate) enum Whose {
     /// The person's own, in the configuration folder.
     Person,
     /// One that came with the project: strangers and agents may have written it.
@@ -111,7 +111,7 @@ const TABLE: &[(&str, Direction)] = &[
 ];
 
 /// The key as the table has it.
-fn in_table(key: &str) -> String {
+pub(super) fn in_table(key: &str) -> String {
     if key.starts_with(terminal::KEYS) {
         return format!("{}*", terminal::KEYS);
     }
@@ -128,6 +128,19 @@ fn direction(key: &str) -> Direction {
     let listed = TABLE.iter().find(|(row, _)| *row == listed).map(|(_, direction)| *direction);
     let setting = || Settings::all().into_iter().find(|setting| setting.key == key);
     listed.or_else(|| Some(setting()?.direction)).unwrap_or(Persons(UNSAID))
+}
+
+/// Whether a project's file can't say it.
+pub(super) fn is_a_persons(key: &str) -> bool {
+    matches!(direction(key), Persons(_) | PersonsOrError(_) | Fewer)
+}
+
+/// The words that a key takes, where they are few.
+pub(super) fn words(key: &str) -> Option<Vec<&'static str>> {
+    match direction(key) {
+        Words(words) => Some(words.iter().copied().filter(|word| !word.is_empty()).collect()),
+        _ => None,
+    }
 }
 
 /// Whether the values of all layers hold together.

@@ -85,6 +85,20 @@ fn plain(value: &DeValue<'_>) -> Result<Value, String> {
     })
 }
 
+/// The one way to write a key that a person writes in words of a command: with quotes it is read as a file has it.
+pub(super) fn one_key(text: &str) -> Result<String, String> {
+    if !text.contains(['"', '\'']) {
+        return Ok(text.to_owned());
+    }
+    let refuse =
+        |why: &str| format!("`{text}` is no key as a file has it, such as models.\"a/b\".input: {why}");
+    let leaves = leaves(&format!("{text} = 0")).map_err(|(_, why)| refuse(&why))?;
+    match &leaves[..] {
+        [leaf] => Ok(leaf.key.join(".")),
+        _ => Err(refuse("it is more than one")),
+    }
+}
+
 /// One value as it would stand in a file; `None` when the text is not a value.
 pub(super) fn one_value(text: &str) -> Option<Value> {
     DeValue::parse(text).ok().and_then(|value| plain(value.get_ref()).ok())

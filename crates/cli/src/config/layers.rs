@@ -187,10 +187,11 @@ impl Layers {
     /// Lays the flags over what is there.
     pub(super) fn lay_flags(&mut self, flags: &LayerArgs) -> Result<(), Failure> {
         for said in &flags.set {
-            let (key, text) = said.split_once('=').ok_or_else(|| {
+            let (key, text) = split(said).ok_or_else(|| {
                 Failure::usage(format!("--set {said}: expected KEY=VALUE, for example --set max_turns=20"))
             })?;
-            self.lay_flag(&canonical(key.trim()), text.trim(), "--set")?;
+            let key = file::one_key(key.trim()).map_err(|why| Failure::usage(format!("--set: {why}")))?;
+            self.lay_flag(&canonical(&key), text.trim(), "--set")?;
         }
         match &flags.model {
             Some(model) => self.lay_flag("model", model, "--model"),
@@ -232,6 +233,14 @@ impl Layers {
         settings.patch(&patch);
         Ok((general, settings))
     }
+}
+
+/// A key and its value; what stands in quotes may have `=` in it.
+pub(super) fn split(said: &str) -> Option<(&str, &str)> {
+    let is_open = |text: &str| text.matches('"').count() % 2 == 1 || text.matches('\'').count() % 2 == 1;
+    let outside = said.match_indices('=').find(|(at, _)| !is_open(&said[..*at]));
+    let at = outside.map_or_else(|| said.find('='), |(at, _)| Some(at))?;
+    Some((&said[..at], &said[at + 1..]))
 }
 
 /// The one way to write a key; `[settings]`, as scenario files have it, is another way to write

@@ -11,10 +11,13 @@ mod file;
 mod folder;
 mod keys;
 mod layers;
+mod meaning;
 mod page;
 mod providers;
 mod safety;
+mod schema;
 mod show;
+mod template;
 mod terminal;
 mod text;
 
@@ -30,11 +33,13 @@ use midturn_tui::look::Look;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use authority::Whose;
-pub(crate) use keys::{AgentDefaults, General, Names};
+pub(crate) use authority::Whose;
+pub(crate) use keys::{AgentDefaults, General};
 pub(crate) use page::Page;
 pub(crate) use safety::{Approvals, ModelFacts, Rules, Sandboxing, tools};
+pub(crate) use schema::schema;
 pub(crate) use show::{keys_set, shown, shown_as_json};
+pub(crate) use template::template;
 
 use crate::args::LayerArgs;
 use crate::env::{Env, folders_down_to};
@@ -42,15 +47,15 @@ use crate::failure::Failure;
 use crate::files;
 
 /// The name of the file, in the project and in the person's configuration folder.
-const FILE_NAME: &str = "midturn.toml";
+pub(crate) const FILE_NAME: &str = "midturn.toml";
 
 /// The largest such file, in bytes.
 const FILE_MAX: usize = 1 << 20;
 
 /// Whether a `KEY=VALUE` that an earlier version took still names a key.
 pub(crate) fn is_known(said: &str) -> bool {
-    let key = said.split('=').next().unwrap_or_default().trim();
-    keys::is_known(&layers::canonical(key))
+    let key = layers::split(said).map_or(said, |(key, _)| key);
+    file::one_key(key.trim()).is_ok_and(|key| keys::is_known(&layers::canonical(&key)))
 }
 
 /// Where a value came from.

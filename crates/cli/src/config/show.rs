@@ -43,7 +43,8 @@ pub(crate) fn shown(config: &Config, keys_set: &BTreeMap<String, bool>) -> Strin
     text
 }
 
-fn assignment(key: &str, value: &Value) -> String {
+/// A key and its value as a file has them.
+pub(super) fn assignment(key: &str, value: &Value) -> String {
     let quoted = |segments: Vec<&str>| {
         let segments: Vec<String> = segments.into_iter().map(quoted_if_needed).collect();
         segments.join(".")

@@ -72,7 +72,10 @@ fn model(config: &Config, env: &Env) -> Finding {
     };
     match names::model(name, &config.general.aliases).and_then(|name| models::can_be_had(&name, config, env))
     {
-        Ok(name) => Finding::ok("model", name),
+        Ok(name) => {
+            let proxied = models::proxied(config, &name).map(|told| format!("; {told}")).unwrap_or_default();
+            Finding::ok("model", name + &proxied)
+        }
         Err(why) => Finding::missing("model", why),
     }
 }
@@ -84,14 +87,13 @@ fn keys(config: &Config, env: &Env) -> Finding {
 }
 
 fn definitions(folder: &Path, env: &Env) -> Vec<Finding> {
-    match agents::definitions(folder, env) {
-        Ok(found) if found.is_empty() => Vec::new(),
-        Ok(found) => {
-            let names: Vec<&str> = found.keys().map(AgentName::as_str).collect();
-            vec![Finding::ok("agents", names.join(", "))]
-        }
-        Err(failure) => vec![Finding::missing("agents", failure.to_string())],
-    }
+    let found = agents::definitions(folder, env);
+    let names: Vec<&str> = found.definitions.keys().map(AgentName::as_str).collect();
+    let remarks: Vec<_> =
+        found.definitions.values().flat_map(|definition| definition.remarks.clone()).collect();
+    let told = found.left_out.into_iter().chain(agents::told(&remarks));
+    let usable = (!names.is_empty()).then(|| Finding::ok("agents", names.join(", ")));
+    usable.into_iter().chain(told.map(|told| Finding::weak("agents", told))).collect()
 }
 
 fn git() -> Finding {

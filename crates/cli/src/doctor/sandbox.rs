@@ -1,7 +1,7 @@
 //! Which sandboxes work here, which one would be used, and who holds commands to their limits.
 
 use midturn_core::rules::approval::Mode;
-use midturn_tools::sandbox::{LimitsBy, NetworkState, Tier, Wanted};
+use midturn_tools::sandbox::{Kept, LimitsBy, NetworkState, Tier, Wanted};
 
 use super::Finding;
 use crate::config::Config;
@@ -28,7 +28,8 @@ pub(super) async fn findings(config: &Config) -> Vec<Finding> {
 /// Whether one kind works. That it doesn't is bad only if no other one does.
 async fn kind(tier: Tier, about: &'static str, asked: &Wanted) -> Finding {
     match probe(&Wanted { tier: Some(tier), ..asked.clone() }).await {
-        Ok(sandbox) => Finding::ok(about, format!("works: {}", sandbox.in_force())),
+        // How it could be better is told of the one that is used.
+        Ok(sandbox) => Finding::ok(about, format!("works: {}", Kept(&sandbox.in_force()))),
         Err(why) => Finding::weak(about, briefly(&why)),
     }
 }
@@ -43,7 +44,7 @@ fn in_force(safety: &Safety, config: &Config) -> Vec<Finding> {
     let force = safety.sandbox().in_force();
     let mut findings = Vec::new();
     if safety.is_confined() {
-        findings.push(Finding::ok("sandbox", format!("used: {force}")));
+        findings.push(Finding::ok("sandbox", format!("used: {}", Kept(&force))));
         // What limits are held by has a line of its own.
         let others = force.notes.iter().filter(|note| !note.contains("systemd-run"));
         findings.extend(others.map(|note| Finding::weak("sandbox", note.clone())));

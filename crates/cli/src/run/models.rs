@@ -167,6 +167,16 @@ pub(crate) fn check(providers: Option<&Providers>, name: &str) -> Result<(), Str
     providers.map_or(Ok(()), |providers| providers.check(name).map_err(|failure| failure.message))
 }
 
+/// Whether there is what logs in to a model's server.
+///
+/// # Errors
+/// Which variable is missing.
+pub(crate) fn has_key(providers: Option<&Providers>, name: &str) -> Result<(), String> {
+    let missing =
+        providers.map(|providers| providers.missing(name)).transpose().map_err(|failure| failure.message)?;
+    missing.flatten().map_or(Ok(()), |missing| Err(missing.to_string()))
+}
+
 /// Whether a model can be had, as far as can be known before its server is asked; its whole
 /// name if so.
 ///
@@ -176,6 +186,15 @@ pub(crate) fn can_be_had(name: &str, config: &Config, env: &Env) -> Result<Strin
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
     let opened = Models::open(name, config, env, &clock, &Earlier::default(), &Reached::default());
     opened.map(|models| models.name).map_err(|failure| failure.to_string())
+}
+
+/// The proxy that a model's requests go through, in a sentence.
+pub(crate) fn proxied(config: &Config, model: &str) -> Option<String> {
+    let (provider, _) = model.split_once('/')?;
+    let proxy = midturn_providers::proxy(&config.general.providers.get(provider)?.base_url)?;
+    Some(format!(
+        "requests for {provider}/… go through the proxy {proxy} (the environment's HTTPS_PROXY and its kin)"
+    ))
 }
 
 /// What a person is told when requests, and the key with them, go elsewhere than usual.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use midturn_core::engine::tools as coordinators;
 use midturn_providers::BUILT_IN;
 
+use crate::agents::About;
 use crate::config;
 
 /// The word for "the model of whoever spawned it".
@@ -21,13 +22,37 @@ const CHAIN_MAX: usize = 8;
 pub(crate) fn model(name: &str, aliases: &BTreeMap<String, String>) -> Result<String, String> {
     let mut at = name.trim();
     for _ in 0..CHAIN_MAX {
-        match aliases.get(at) {
+        match aliases.get(at).or_else(|| aliases.get(&vendors_word(at))) {
             Some(next) => at = next.trim(),
             None if at.contains(['/', ':']) => return Ok(at.to_owned()),
-            None => return Err(unknown_model(at, aliases)),
+            None => return vendors_model(at).ok_or_else(|| unknown_model(at, aliases)),
         }
     }
     Err(format!("the alias `{name}` leads to other aliases and never to a model"))
+}
+
+/// A short name as other programs write it: in any case, and with the size of its context behind it.
+fn vendors_word(name: &str) -> String {
+    name.split('[').next().unwrap_or(name).trim().to_ascii_lowercase()
+}
+
+/// The model of a vendor whose own id stands alone, as `claude-sonnet-4-5` and `gpt-5` do.
+fn vendors_model(name: &str) -> Option<String> {
+    let id = vendors_word(name);
+    let (family, version) = id.split_once('-').unwrap_or((&id, ""));
+    let provider = match (family, version) {
+        ("o1" | "o3" | "o4", _) => "openai",
+        (_, "") => return None,
+        ("claude", _) => "anthropic",
+        ("gpt" | "chatgpt" | "codex", _) => "openai",
+        _ => return None,
+    };
+    Some(format!("{provider}/{id}"))
+}
+
+/// Whether a definition's model is that of whoever spawns it.
+pub(crate) fn is_inherited(name: &str) -> bool {
+    [INHERIT, "default"].iter().any(|word| name.eq_ignore_ascii_case(word))
 }
 
 /// How models are named.
@@ -42,12 +67,39 @@ fn unknown_model(name: &str, aliases: &BTreeMap<String, String>) -> String {
 }
 
 /// Our tools by the other names that other programs' definition files use for them.
-const THEIRS: [(&str, &str); 5] = [
-    ("multiedit", "edit"),
-    ("todowrite", "update_plan"),
-    ("task", "spawn_agent"),
+const THEIRS: [(&str, &str); 32] = [
     ("agent", "spawn_agent"),
+    ("apply_diff", "edit"),
+    ("apply_patch", "edit"),
+    ("codebase", "grep"),
+    ("editfiles", "edit"),
+    ("execute", "bash"),
+    ("execute_command", "bash"),
+    ("list", "glob"),
+    ("list_directory", "glob"),
+    ("list_files", "glob"),
+    ("local_shell", "bash"),
+    ("ls", "glob"),
+    ("multiedit", "edit"),
+    ("patch", "edit"),
+    ("read_file", "read"),
+    ("read_many_files", "read"),
+    ("replace", "edit"),
+    ("replace_in_file", "edit"),
+    ("run_shell_command", "bash"),
+    ("runcommands", "bash"),
+    ("search", "grep"),
+    ("search_file_content", "grep"),
+    ("search_files", "grep"),
     ("sendmessage", "send_message"),
+    ("shell", "bash"),
+    ("str_replace_based_edit_tool", "edit"),
+    ("task", "spawn_agent"),
+    ("terminal", "bash"),
+    ("todoread", "update_plan"),
+    ("todowrite", "update_plan"),
+    ("write_file", "write"),
+    ("write_to_file", "write"),
 ];
 
 /// Which tools an agent has.
@@ -77,6 +129,54 @@ impl Allowed {
             }
         }
         allowed
+    }
+}
+
+/// What is taken away by names of a definition file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Forbidden {
+    /// The work tools by our names.
+    tools: Vec<&'static str>,
+    /// What a person is told of the names.
+    pub(crate) remarks: Vec<(About, String)>,
+}
+
+impl Forbidden {
+    /// Reads the names. What is forbidden in part is taken away whole: more than was asked, and never less.
+    pub(crate) fn of(names: &[String]) -> Self {
+        let mut forbidden = Self::default();
+        for written in names {
+            let (name, is_part) =
+                written.split_once('(').map_or((written.as_str(), false), |(name, _)| (name, true));
+            let remark = match ours(name) {
+                // What isn't there is taken away already.
+                None => continue,
+                Some(tool) if coordinators::is_own(tool) => Some(About::Everybodys),
+                Some(tool) => {
+                    forbidden.tools.push(tool);
+                    is_part.then_some(About::Whole)
+                }
+            };
+            forbidden.remarks.extend(remark.map(|about| (about, format!("`{written}`"))));
+        }
+        forbidden
+    }
+
+    /// The tools that are left of these; `None` is all.
+    pub(crate) fn leaves(&self, tools: Option<Vec<String>>) -> Option<Vec<String>> {
+        if self.tools.is_empty() {
+            return tools;
+        }
+        let all = || {
+            config::tools()
+                .into_iter()
+                .filter(|tool| !coordinators::is_own(tool))
+                .map(str::to_owned)
+                .collect()
+        };
+        let mut left: Vec<String> = tools.unwrap_or_else(all);
+        left.retain(|tool| !self.tools.contains(&tool.as_str()));
+        Some(left)
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn prepare(
     let state = env
         .state_folder()
         .ok_or_else(|| Failure::usage("neither XDG_STATE_HOME nor HOME names a folder for worktrees"))?;
-    let definitions = agents::definitions(&folder, env)?;
+    let agents::Found { definitions, left_out } = agents::definitions(&folder, env);
     let instructions = Instructions::read(&folder)?;
     let clock: Arc<dyn Clock> = Arc::new(RealClock::since(earlier.began));
     let mut models = Models::open(&chosen_model(&config)?, &config, env, &clock, earlier, reached)?;
@@ -90,12 +90,15 @@ pub(crate) fn prepare(
         models::check(models.providers.as_deref(), model).and_then(|()| facts.check(model, &config))
     };
     check_default_model(&config, &models, check)?;
-    let team = Arc::new(Team::new(common, check)?);
-    let mut notes = [notes(&config), team.notes()].concat();
+    // A key that is missing would be told when the agent is spawned: too late for another model.
+    let keyed = |model: &str| check(model).and_then(|()| models::has_key(models.providers.as_deref(), model));
+    let team = Arc::new(Team::new(common, keyed));
+    let mut notes = [notes(&config), left_out, team.notes()].concat();
     notes.extend(config.setup().err());
     check_base(&config, &folder)?;
     if models.providers.is_some() {
         notes.extend(models::notes(&config));
+        notes.extend(models::proxied(&config, &models.name));
     }
     let layer = LayerArgs { cwd: Some(folder.clone()), model: again(layer, &models), set: layer.set.clone() };
     let sharing = OnceCell::new();

@@ -65,6 +65,10 @@ impl Attended {
             if let Some(end) = &status.last_end {
                 self.report(&status.name, &end.changes).await;
             }
+            let used = status.limit.and_then(|limit| live.coordinator.used_of(&status.name, limit));
+            if let Some(used) = used {
+                self.console.tell(Tone::Bad, format!("{} is at its limit {used}", status.name)).await;
+            }
         }
         let newest = carrier.sessions().await.ok().and_then(|all| Some(all.first()?.record.id.clone()));
         self.tell_news(project, &live.record, newest.as_ref()).await;

@@ -1,6 +1,7 @@
 //! The task of a run: words of the command line, what was piped to it, or both. What is piped is never a command.
 
 use std::io::Read;
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use crate::args::RunArgs;
 use crate::commands;
 use crate::env::Env;
 use crate::failure::Failure;
+use crate::files;
 
 /// From when on a person is told that standard input is waited for: it may be open by mistake.
 const SOON: Duration = Duration::from_secs(1);
@@ -20,14 +22,49 @@ const SOON: Duration = Duration::from_secs(1);
 /// # Errors
 /// [`Failure::Usage`]: there is none, it is too large, or what is piped is no text.
 pub(super) fn task(args: &RunArgs, env: &Env) -> Result<String, Failure> {
-    let task = args.task.as_deref().map(prepare::task).transpose()?;
-    match (task, Manner::steers(&args.attend)) {
+    let steers = Manner::steers(&args.attend);
+    let said = match args.task.as_deref() {
+        Some("-") if steers => return Err(Failure::usage(nothing_piped(args.attend.steer_stdin))),
+        Some("-") | None => None,
+        Some(said) => Some(said),
+    };
+    let in_file =
+        said.and_then(|said| said.strip_prefix('@')).map(|path| file(Path::new(path), limit(args, env)?));
+    let in_file = in_file.transpose()?;
+    let task = in_file.as_deref().or(said).map(prepare::task).transpose()?;
+    match (task, steers) {
         (Some(task), true) => Ok(task.to_owned()),
         (None, true) => Err(Failure::usage(missing(args.attend.steer_stdin))),
         (task, false) => {
             let limit = limit(args, env)?;
             whole(task, &read_to_end(limit)?, limit)
         }
+    }
+}
+
+fn nothing_piped(steer_stdin: bool) -> &'static str {
+    if steer_stdin {
+        "`-` is a task from standard input, but with --steer-stdin that has lines that steer: give the task as an argument, or @FILE"
+    } else {
+        "`-` is a task from standard input, but nothing is piped to it: midturn run - < task.md, or midturn run @task.md"
+    }
+}
+
+/// A task that stands in a file.
+fn file(path: &Path, limit: u64) -> Result<String, Failure> {
+    let refuse = |what: &str| Failure::usage(format!("the task @{}: {what}", path.display()));
+    if path.is_dir() {
+        return Err(refuse("is a folder: name a file in it"));
+    }
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let text = files::read(path, most).map_err(|failure| {
+        refuse(&format!("{failure}; a task is text of at most {limit} bytes (`message_bytes`)"))
+    })?;
+    match text {
+        None => Err(refuse("there is no such file; before a task that only begins with @ put a blank")),
+        Some(text) if text.contains('\0') => Err(refuse("is no text: there are zero bytes in it")),
+        Some(text) if is_blank(&text) => Err(refuse("is empty: say in it what is to be done")),
+        Some(text) => Ok(text.trim_end().to_owned()),
     }
 }
 

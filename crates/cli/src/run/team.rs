@@ -15,11 +15,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::facts::Facts;
-use super::names::{self, Allowed, INHERIT};
+use super::names::{self, Allowed, Forbidden, INHERIT};
 use super::prompts::{self, Parts};
-use crate::agents::Definition;
-use crate::config::{AgentDefaults, Names};
-use crate::failure::Failure;
+use crate::agents::{self, About, Definition};
+use crate::config::AgentDefaults;
 
 /// What all agents of a run have in common.
 #[derive(Debug, Clone)]
@@ -88,22 +87,31 @@ pub(crate) struct Team {
 }
 
 impl Team {
-    /// Checks what the definitions name.
-    ///
-    /// # Errors
-    /// [`Failure::Usage`] with file and line: a definition names no model that there is.
-    pub(crate) fn new(common: Common, check: impl Fn(&str) -> Result<(), String>) -> Result<Self, Failure> {
-        for definition in common.definitions.values() {
-            let Some(model) = definition.model.as_deref().filter(|model| *model != INHERIT) else {
-                continue;
+    /// Checks what the definitions name: one whose model can't be had has its parent's, and a person is told.
+    pub(crate) fn new(mut common: Common, check: impl Fn(&str) -> Result<(), String>) -> Self {
+        let Common { definitions, aliases, scripted, .. } = &mut common;
+        for definition in definitions.values_mut() {
+            let (tools, disallowed, model) = definition.lines;
+            let unknown =
+                definition.tools.as_deref().map(|tools| Allowed::of(tools).unknown).unwrap_or_default();
+            for name in unknown {
+                definition.remark(About::Tool, tools, format!("`{name}`"));
+            }
+            for (about, name) in Forbidden::of(&definition.disallowed).remarks {
+                definition.remark(about, disallowed, name);
+            }
+            let Some(named) = definition.model.as_mut().filter(|_| scripted.is_none()) else { continue };
+            let found = match names::is_inherited(named) {
+                true => Ok(INHERIT.to_owned()),
+                false => names::model(named, aliases).and_then(|model| check(&model).map(|()| model)),
             };
-            if common.scripted.is_none() {
-                names::model(model, &common.aliases).and_then(|model| check(&model)).map_err(|what| {
-                    Failure::usage(format!("{}:{}: {what}", definition.path.display(), definition.model_line))
-                })?;
+            let refused = found.as_ref().err().map(|why| format!("`{named}`: {why}"));
+            *named = found.unwrap_or_else(|_| INHERIT.to_owned());
+            if let Some(why) = refused {
+                definition.remark(About::Model, model, why);
             }
         }
-        Ok(Self { common, members: Mutex::default(), asked: Mutex::default() })
+        Self { common, members: Mutex::default(), asked: Mutex::default() }
     }
 
     /// The lead.
@@ -137,38 +145,43 @@ impl Team {
 
     /// What a person is told of the definitions.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        let mut missing = |place: String, tools: Option<&Names>| {
-            let unknown = tools.map(|tools| Allowed::of(&tools.0).unknown).unwrap_or_default();
-            if !unknown.is_empty() {
-                notes.push(format!("{place}: tools that are not there: {}", unknown.join(", ")));
-            }
-        };
-        missing("agents.tools".to_owned(), self.common.defaults.tools.as_ref());
-        for definition in self.common.definitions.values() {
-            missing(definition.path.display().to_string(), definition.tools.as_ref());
-        }
-        notes.extend(self.common.definitions.values().filter_map(Definition::note));
+        let Common { definitions, defaults, .. } = &self.common;
+        let configured =
+            defaults.tools.as_ref().map(|tools| Allowed::of(&tools.0).unknown).unwrap_or_default();
+        let configured = (!configured.is_empty())
+            .then(|| format!("agents.tools: tools that are not there: {}", configured.join(", ")));
+        let remarks: Vec<_> =
+            definitions.values().flat_map(|definition| definition.remarks.clone()).collect();
+        configured.into_iter().chain(agents::told(&remarks)).chain(self.in_the_project()).collect()
+    }
+
+    /// Who works beside the lead though others don't.
+    fn in_the_project(&self) -> Option<String> {
         let here = |definition: &&Definition| definition.isolation == Some(Isolation::None);
         let here = self.common.definitions.values().filter(here).map(|definition| definition.name.as_str());
         let here: Vec<&str> = here.collect();
-        if !here.is_empty() && self.common.defaults.isolation != Isolation::None {
-            notes.push(format!(
+        let is_unlike = !here.is_empty() && self.common.defaults.isolation != Isolation::None;
+        is_unlike.then(|| {
+            format!(
                 "these agents work in the project folder itself, beside the lead: {} (`isolation: none`)",
                 here.join(", ")
-            ));
-        }
-        notes
+            )
+        })
     }
 
     /// What a definition says; else what its parent has, so that nobody gets past its own
     /// definition by spawning; else what is configured. `None` is all.
     fn tools_of(&self, definition: Option<&Definition>, parent: &AgentName) -> Option<Vec<String>> {
-        if let Some(own) = definition.and_then(|definition| definition.tools.as_ref()) {
-            return Allowed::of(&own.0).tools;
-        }
-        let parents = self.members.lock().get(parent).and_then(|member| member.tools.clone());
-        parents.or_else(|| Allowed::of(&self.common.defaults.tools.as_ref()?.0).tools)
+        let own = definition.and_then(|definition| definition.tools.as_deref());
+        let tools = match own {
+            Some(own) => Allowed::of(own).tools,
+            None => {
+                let parents = self.members.lock().get(parent).and_then(|member| member.tools.clone());
+                parents.or_else(|| Allowed::of(&self.common.defaults.tools.as_ref()?.0).tools)
+            }
+        };
+        let disallowed = definition.map(|definition| Forbidden::of(&definition.disallowed));
+        disallowed.unwrap_or_default().leaves(tools)
     }
 
     fn model_of(&self, definition: Option<&Definition>, parent: &AgentName) -> Result<String, String> {
@@ -300,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_definition_gives_prompt_model_and_tools_and_the_rest_is_inherited() {
-        let team = Team::new(common(&[REVIEWER, HELPER], None), |_| Ok(())).unwrap();
+        let team = Team::new(common(&[REVIEWER, HELPER], None), |_| Ok(()));
         let lead = team.lead(&name("lead"), "anthropic/l", "Do it.");
         assert_eq!((lead.prompt.as_deref(), lead.settings.max_turns), (Some("Do it."), 7));
         spawned(&team, "lead");
@@ -316,19 +329,19 @@ mod tests {
             assert_eq!(team.place_of(&name(agent)).tools, tools.map(|tool| vec![tool.to_owned()]), "{agent}");
         }
         assert_eq!(team.names()[1], ("reviewer".to_owned(), "Reads.".to_owned()));
-        assert_eq!(team.notes(), ["a.md: tools that are not there: WebFetch"]);
+        assert_eq!(team.notes(), ["agent files: tools that are not there: `WebFetch` (a.md:4)"]);
     }
 
     /// C12.
     #[test]
     fn where_nothing_is_changed_a_subagent_looks_at_the_project_itself() {
         let place_of = |looks_only, memo: &Value| {
-            let team = Team::new(Common { looks_only, ..common(&[], None) }, |_| Ok(())).unwrap();
+            let team = Team::new(Common { looks_only, ..common(&[], None) }, |_| Ok(()));
             team.restore(&name("w"), memo).unwrap();
             team.place_of(&name("w")).isolation
         };
         for (asked, isolation) in [(true, Isolation::None), (false, Isolation::Worktree)] {
-            let team = Team::new(Common { looks_only: asked, ..common(&[], None) }, |_| Ok(())).unwrap();
+            let team = Team::new(Common { looks_only: asked, ..common(&[], None) }, |_| Ok(()));
             team.lead(&name("lead"), "anthropic/l", "x");
             spawned(&team, "lead");
             let spec = team.resolve(&name("w"), None, &name("lead")).unwrap();
@@ -341,7 +354,7 @@ mod tests {
 
     #[test]
     fn asking_for_a_name_that_is_taken_changes_nobodys_tools() {
-        let team = Team::new(common(&[REVIEWER], None), |_| Ok(())).unwrap();
+        let team = Team::new(common(&[REVIEWER], None), |_| Ok(()));
         team.lead(&name("lead"), "anthropic/l", "x");
         spawned(&team, "lead");
         team.resolve(&name("r"), Some("reviewer"), &name("lead")).unwrap();
@@ -353,7 +366,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_an_error_that_says_what_is() {
         let resolve = |files: &[&str]| {
-            let team = Team::new(common(files, None), |_| Ok(())).unwrap();
+            let team = Team::new(common(files, None), |_| Ok(()));
             team.resolve(&name("x"), Some("nobody"), &name("lead")).unwrap_err()
         };
         assert_eq!(
@@ -361,16 +374,29 @@ mod tests {
             "there is no agent definition `nobody`; there are: helper, reviewer"
         );
         assert!(resolve(&[]).ends_with("leave `agent` out"));
-        let bad = Team::new(common(&["---\nname: a\ndescription: b\nmodel: gpt\n---\n"], None), |_| Ok(()))
-            .unwrap_err();
-        assert!(bad.to_string().starts_with("a.md:4: unknown model `gpt`"), "{bad}");
-        let refused = Team::new(common(&[REVIEWER], None), |model| Err(format!("no {model}"))).unwrap_err();
-        assert_eq!(refused.to_string(), "a.md:5: no openai/f");
+    }
+
+    #[test]
+    fn a_model_that_cannot_be_had_is_told_and_its_agent_has_its_parents() {
+        const BAD: &str = "---\nname: a\ndescription: b\nmodel: gpt\n---\n";
+        for (file, refused, told) in [
+            (BAD, false, "so the parent's is used: `gpt`: unknown model `gpt`"),
+            (REVIEWER, true, "so the parent's is used: `fast`: no openai/f (a.md:5)"),
+        ] {
+            let check = |model: &str| if refused { Err(format!("no {model}")) } else { Ok(()) };
+            let team = Team::new(common(&[file], None), check);
+            team.lead(&name("lead"), "anthropic/l", "x");
+            spawned(&team, "lead");
+            assert!(team.notes().iter().any(|note| note.contains(told)), "{:?}", team.notes());
+            let template = team.names()[0].0.clone();
+            let spec = team.resolve(&name("x"), Some(&template), &name("lead")).unwrap();
+            assert_eq!(spec.model.as_deref(), Some("anthropic/l"));
+        }
     }
 
     #[test]
     fn with_a_script_everybody_has_it() {
-        let team = Team::new(common(&[REVIEWER], Some("scripted:x.yaml")), |_| Err("no".to_owned())).unwrap();
+        let team = Team::new(common(&[REVIEWER], Some("scripted:x.yaml")), |_| Err("no".to_owned()));
         let spec = team.resolve(&name("r"), Some("reviewer"), &name("lead")).unwrap();
         assert_eq!(spec.model.as_deref(), Some("scripted:x.yaml"));
     }

@@ -217,6 +217,12 @@ impl Coordinator {
         self.session.whole(|session| async move { session.workplace.merge(&agent).await }).await
     }
 
+    /// How much an agent has used of what a setting limits, or the session, whose settings begin with `session.`.
+    pub fn used_of(&self, agent: &AgentName, setting: &str) -> Option<String> {
+        let own = self.session.agent(agent.as_str())?.state.lock().budget.used_of(setting);
+        own.or_else(|| self.session.budget.used_of(setting, self.now()))
+    }
+
     /// What all agents together have used.
     pub fn spent(&self) -> Spent {
         self.session.budget.spent()

@@ -56,6 +56,11 @@ impl SessionBudget {
         self.lives(now).reached()
     }
 
+    /// How much is used of what a setting limits.
+    pub(crate) fn used_of(&self, setting: &str, now: Micros) -> Option<String> {
+        self.lives(now).used_of(setting)
+    }
+
     fn lives(&self, now: Micros) -> parking_lot::MutexGuard<'_, Budget> {
         let lived = Span(self.before.0.saturating_add(now.since(self.began).0));
         let mut budget = self.budget.lock();

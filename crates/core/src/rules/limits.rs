@@ -228,6 +228,20 @@ impl Budget {
         Ok(())
     }
 
+    /// How much is used of what a setting limits; `None` if the setting is another budget's.
+    pub fn used_of(&self, setting: &str) -> Option<String> {
+        let Self { spent, caps, .. } = self;
+        let all = [Limit::Turns, Limit::Tokens, Limit::Cost, Limit::Time];
+        let limit = all.into_iter().find(|limit| limit.setting(self.whose) == setting)?;
+        let (used, of) = match limit {
+            Limit::Turns => (spent.turns.to_string(), format!("{} turns", caps.max_turns)),
+            Limit::Tokens => (spent.tokens.to_string(), format!("{} tokens", caps.max_tokens)),
+            Limit::Cost => (spent.cost.to_string(), format!("{} US dollars", caps.max_cost)),
+            Limit::Time => (spent.time.to_string(), caps.max_time.to_string()),
+        };
+        Some(format!("{setting}: {used} of {of} are used"))
+    }
+
     /// The setting that forbids another turn, if one does.
     pub fn reached(&self) -> Option<&'static str> {
         self.limit().map(|limit| limit.setting(self.whose))

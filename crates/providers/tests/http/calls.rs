@@ -282,7 +282,7 @@ async fn silence_is_a_broken_connection_after_the_idle_timeout() {
         let mut model = Providers::new(config).make("anthropic/m").unwrap();
         let failure = call(model.as_mut(), &Told::default()).await.unwrap_err();
         assert_eq!(failure.kind, ErrorKind::Connection);
-        assert!(failure.message.contains("idle_timeout"), "{failure}");
+        assert!(failure.message.contains("`timeouts.idle`"), "{failure}");
     }
 }
 

@@ -48,33 +48,44 @@ pub struct InForce {
 
 impl fmt::Display for InForce {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.tier {
-            Tier::Bubblewrap => "bubblewrap",
-            Tier::Landlock => "Landlock",
-            Tier::None => "no sandbox",
-        })?;
-        f.write_str(match (self.tier, self.mount_namespace, self.user_namespace) {
-            (Tier::None, ..) => "",
-            (_, false, _) => ", no namespaces",
-            (_, true, false) => ", own process, mount namespaces",
-            (_, true, true) => ", own user, process, mount namespaces",
-        })?;
-        if self.seccomp {
-            f.write_str(", seccomp")?;
-        }
-        f.write_str(match self.network {
-            NetworkState::Off => ", network off",
-            NetworkState::FilteredBySeccomp => ", network off (by seccomp)",
-            NetworkState::Open => ", network open",
-        })?;
-        f.write_str(match self.limits {
-            LimitsBy::CgroupV2 | LimitsBy::CgroupV1 => ", limits by cgroup",
-            LimitsBy::Looking => ", limits by looking every 100 ms",
-        })?;
+        Kept(self).fmt(f)?;
         match self.notes.len() {
             0 => Ok(()),
             1 => f.write_str("; 1 note (midturn doctor)"),
             n => write!(f, "; {n} notes (midturn doctor)"),
         }
+    }
+}
+
+/// What holds, for who tells the notes besides.
+#[derive(Debug, Clone, Copy)]
+pub struct Kept<'a>(pub &'a InForce);
+
+impl fmt::Display for Kept<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(force) = self;
+        f.write_str(match force.tier {
+            Tier::Bubblewrap => "bubblewrap",
+            Tier::Landlock => "Landlock",
+            Tier::None => "no sandbox",
+        })?;
+        f.write_str(match (force.tier, force.mount_namespace, force.user_namespace) {
+            (Tier::None, ..) => "",
+            (_, false, _) => ", no namespaces",
+            (_, true, false) => ", own process, mount namespaces",
+            (_, true, true) => ", own user, process, mount namespaces",
+        })?;
+        if force.seccomp {
+            f.write_str(", seccomp")?;
+        }
+        f.write_str(match force.network {
+            NetworkState::Off => ", network off",
+            NetworkState::FilteredBySeccomp => ", network off (by seccomp)",
+            NetworkState::Open => ", network open",
+        })?;
+        f.write_str(match force.limits {
+            LimitsBy::CgroupV2 | LimitsBy::CgroupV1 => ", limits by cgroup",
+            LimitsBy::Looking => ", limits by looking every 100 ms",
+        })
     }
 }

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use self::cgroup::Exceeded;
-pub use self::in_force::{InForce, LimitsBy, NetworkState};
+pub use self::in_force::{InForce, Kept, LimitsBy, NetworkState};
 pub(crate) use self::prepare::Prepared;
 
 use self::cgroup::Groups;
