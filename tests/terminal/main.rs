@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't set its stage fails")]
 
+mod day;
 mod ground;
 mod itself;
 mod leaving;
