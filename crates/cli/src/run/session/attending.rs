@@ -198,7 +198,7 @@ pub(crate) fn rests(id: impl Display, lead: Option<&Agent>, carried: Carried) ->
         return Rests { told, end: End::Limit };
     }
     let told = format!(
-        "session {id} has nothing to go on with: none of its agents was stopped or failed with something unanswered; \
+        "session {id} has nothing to go on with: nothing in it is unanswered; \
          say what comes next: midturn resume {id} TEXT"
     );
     Rests { told, end: last.map_or(End::Finished, |last| ended(last.into())) }
