@@ -83,7 +83,7 @@ mod tests {
         }
         assert!(text.ends_with("Review.\n\nTabs."));
         let lead =
-            system(Parts { name: &lead, parent: None, definition: Some(""), instructions: "", ..parts });
+            system(Parts { name: &lead, parent: None, definition: Some(""), instructions: "" });
         assert!(lead.contains("the lead") && !lead.contains("# Your part"));
     }
 }
