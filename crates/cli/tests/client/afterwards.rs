@@ -309,6 +309,10 @@ fn what_is_not_merged_or_on_no_branch_stays_without_force() {
     let place = project();
     let (id, _) = run(&place, &scenario(&["echo 1 > b.txt"], &[]));
     let branch = format!("midturn/{id}/worker");
+    // To be looked at is not to be merged.
+    place.git(&["checkout", "--quiet", &branch]);
+    assert!(done(&place, &["prune", "--older-than", "0", "--dry-run"]).contains("1 commit not merged"));
+    place.git(&["checkout", "--quiet", "main"]);
     let out = done(&place, &["sessions", "rm", &id, "--yes"]);
     assert!(out.contains(&format!("stays: {branch}, 1 commit not merged; --force removes it too")), "{out}");
     assert!(place.git(&["show", &format!("{branch}:b.txt")]).contains('1'));

@@ -69,10 +69,10 @@ async fn unmerged(git: &Git<'_>, tip: &str, record: Option<&Record>) -> Result<u
     if record.is_some_and(|record| record.squashed.as_deref() == Some(tip)) {
         return Ok(0);
     }
-    // A copy of the branch elsewhere says that it was pushed, not that it was merged.
+    // HEAD doesn't count, as it may be on this very branch. A copy of the branch elsewhere says that it was
+    // pushed, not that it was merged.
     let of_persons = ["--exclude=midturn/*", "--branches", "--exclude=*/midturn/*", "--remotes"];
-    let words =
-        [&["rev-list", "--count", "--ignore-missing", tip, "--not", "HEAD"], &of_persons[..]].concat();
+    let words = [&["rev-list", "--count", "--ignore-missing", tip, "--not"], &of_persons[..]].concat();
     let count = git.text(&words).await?;
     count.parse().map_err(|_| GitError::Refused(format!("`{count}` is not how many commits there are")))
 }
