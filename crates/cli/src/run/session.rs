@@ -19,6 +19,7 @@ use midturn_tui::state::Standing;
 use midturn_view::clean::one_line;
 use midturn_view::words::Tone;
 use midturn_wire::agent::{Agent, What};
+use midturn_wire::spent::Spent;
 use midturn_wire::work::Stopped;
 use tokio::sync::mpsc;
 
@@ -59,6 +60,8 @@ impl Attended {
                 self.report(&status.name, &end.changes).await;
             }
         }
+        let agents: Vec<Agent> = live.coordinator.agents().into_iter().map(Agent::from).collect();
+        self.tell_spent(&agents).await;
         if self.screen.is_some() {
             // Behind the reports: of twenty agents they are longer than a screen.
             let id = &live.record.id;
@@ -127,6 +130,14 @@ impl Attended {
                 },
                 quiet = &mut quiet => return quiet,
             }
+        }
+    }
+
+    /// What all of it took: tokens, and money where it is known.
+    pub(crate) async fn tell_spent<'a>(&self, agents: impl IntoIterator<Item = &'a Agent>) {
+        let spent = Spent::of_agents(agents);
+        if spent.tokens > 0 {
+            self.console.tell(Tone::Quiet, format!("used: {spent}")).await;
         }
     }
 

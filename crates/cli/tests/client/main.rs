@@ -10,6 +10,7 @@ mod fake;
 mod history;
 mod holder;
 mod limits;
+mod money;
 mod open;
 mod pauses;
 mod remote;

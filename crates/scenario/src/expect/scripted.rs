@@ -28,11 +28,16 @@ fn lack(scenario: &Scenario, record: &Record, event: &Event) -> Option<(String, 
             if **error == *ErrorKind::ScriptExhausted.to_string() =>
         {
             let run = event.at.run.unwrap_or_default();
-            let expected = format!("a `model` entry for each call of {agent}, or an expectation that run {run} fails");
-            (!expects_failure(scenario, record, agent, run)).then(|| (expected, format!("run {run}: {error}")))
+            let expected =
+                format!("a `model` entry for each call of {agent}, or an expectation that run {run} fails");
+            (!expects_failure(scenario, record, agent, run))
+                .then(|| (expected, format!("run {run}: {error}")))
         }
-        EventKind::ToolFinished { tool, status: ToolStatus::Failed, output, .. } if output.contains(ABSENT) => {
-            let expected = format!("an agent for the spawn `{tool}` of {agent}, or an expectation that it fails");
+        EventKind::ToolFinished { tool, status: ToolStatus::Failed, output, .. }
+            if output.contains(ABSENT) =>
+        {
+            let expected =
+                format!("an agent for the spawn `{tool}` of {agent}, or an expectation that it fails");
             (!expects_call(scenario, agent, tool)).then(|| (expected, output.clone()))
         }
         _ => None,
