@@ -57,7 +57,7 @@ pub(super) fn text(sessions: &[SessionSummary], live: &BTreeSet<String>, used: &
     ];
     let row = |session: &SessionSummary| {
         let began = session.record.began_at;
-        let spent = used.get(session.record.id.as_str());
+        let spent = used.get(session.record.id.as_str()).filter(|spent| spent.tokens > 0);
         vec![
             session.record.id.to_string(),
             now.day(began),
