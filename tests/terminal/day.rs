@@ -72,7 +72,8 @@ async fn a_day_from_an_empty_home_to_a_clean_repository() {
 
     // A second word; a third, in the middle of which the power goes.
     types(&terminal, "midturn resume last --once 'And now?'", "The second word is heard.").await;
-    let third = "midturn resume last --once --mode auto 'A last thing.' & echo $! > ../run/pid; wait; echo gone";
+    let third =
+        "midturn resume last --once --mode auto 'A last thing.' & echo $! > ../run/pid; wait; echo gone";
     types(&terminal, third, "bash until").await;
     output(ground.command("kill").args(["-9", fs::read_to_string(ground.path("run/pid")).unwrap().trim()]));
     terminal.sees("gone").await;

@@ -72,6 +72,9 @@ pub(crate) enum Command {
     /// Write a `midturn.toml` with every key, what it means and its default, all commented out
     #[command(after_help = INIT_HELP)]
     Init(InitArgs),
+    /// List the models that providers offer, and what is known of each
+    #[command(after_help = MODELS_HELP)]
+    Models(ModelsArgs),
     /// Check whether agents can work here, and how safely
     #[command(after_help = work::DOCTOR_HELP)]
     Doctor(DoctorArgs),
@@ -83,10 +86,8 @@ pub(crate) enum Command {
         /// Your shell
         shell: clap_complete::Shell,
     },
-    /// Print the JSON Schema of a file format, so that editors complete it
-    #[command(
-        after_help = "Examples:\n  midturn schema scenario > scenario.schema.json\n  midturn schema config > midturn.schema.json"
-    )]
+    /// Print the JSON Schema of a format, for editors and other programs
+    #[command(after_help = SCHEMA_HELP)]
     Schema {
         /// The format
         format: Format,
@@ -101,6 +102,33 @@ Examples:
   midturn replay --json scenarios/demo.yaml
   midturn replay --view scenarios/demo.yaml       (on the screen of `midturn attach`)
   midturn replay --shift fix=-500ms scenarios/demo.yaml     (what if it had come half a second sooner?)";
+
+const MODELS_HELP: &str = "\
+Each provider whose key is set is asked; of the others what the built-in table knows is shown. Prices are US dollars
+per million tokens: `~` marks those of the table, which has a date; what you set in [models.\"PROVIDER/NAME\"] goes first.
+
+Examples:
+  midturn models
+  midturn models anthropic --json | jq -r '.models[].name'";
+
+const SCHEMA_HELP: &str = "\
+Examples:
+  midturn schema scenario > scenario.schema.json
+  midturn schema config > midturn.schema.json
+  midturn schema events > events.schema.json";
+
+/// `midturn models`.
+#[derive(Debug, Args)]
+pub(crate) struct ModelsArgs {
+    /// Only of this provider
+    pub(crate) provider: Option<String>,
+    /// Write one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// What is laid over the configuration
+    #[command(flatten)]
+    pub(crate) layer: LayerArgs,
+}
 
 const CONFIG_HELP: &str = "\
 Values come from these, the weakest first: defaults, midturn.toml in the configuration folder, midturn.toml
@@ -194,13 +222,15 @@ pub(crate) struct ReplayArgs {
     pub(crate) view: bool,
 }
 
-/// A file format with a schema.
+/// A format with a schema.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Format {
     /// Scenario files
     Scenario,
     /// `midturn.toml`
     Config,
+    /// The events of `run --json`, `watch --json` and `replay --json`, one object a line
+    Events,
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::CommandFactory;
 use midturn_tools::programs;
 
-use crate::args::{Cli, ConfigArgs, InitArgs, LayerArgs};
+use crate::args::{Cli, ConfigArgs, Format, InitArgs, LayerArgs};
 use crate::config::{self, Config, Whose};
 use crate::env::{self, Env};
 use crate::failure::{End, Failure};
@@ -65,6 +65,19 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<End, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "midturn", &mut script);
     print(&String::from_utf8_lossy(&script))
+}
+
+/// `midturn schema FORMAT`.
+///
+/// # Errors
+/// Standard output can't be written.
+pub(crate) fn schema(format: Format) -> Result<End, Failure> {
+    let schema = match format {
+        Format::Scenario => midturn_scenario::schema(),
+        Format::Config => config::schema(),
+        Format::Events => midturn_core::rules::event::schema(),
+    };
+    print(&format!("{schema:#}\n"))
 }
 
 /// The configuration as the options of a command leave it.

@@ -21,8 +21,10 @@ mod flat;
 mod history;
 mod host;
 mod log;
+mod models;
 #[cfg(feature = "crash-tests")]
 pub mod planted;
+mod prices;
 mod project;
 mod replay;
 mod run;
@@ -34,7 +36,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command, Format, SessionsArgs, SessionsCommand};
+use args::{Cli, Command, SessionsArgs, SessionsCommand};
 use env::Env;
 use failure::{End, Failure};
 use midturn_tools::process::{SUPERVISE, supervise_main};
@@ -75,10 +77,8 @@ fn dispatch(command: Command, env: &Env) -> Result<End, Failure> {
         Command::Show(args) => history::conversation(&args, env),
         Command::Client(command) => client::run(&command, env),
         Command::Replay(args) => replay::replay(&args, env),
-        Command::Schema { format: Format::Scenario } => {
-            commands::print(&format!("{:#}\n", midturn_scenario::schema()))
-        }
-        Command::Schema { format: Format::Config } => commands::print(&format!("{:#}\n", config::schema())),
+        Command::Schema { format } => commands::schema(format),
+        Command::Models(args) => models::models(&args, env),
         Command::Init(args) => commands::init(&args, env),
         Command::Config(args) => commands::config(&args, env),
         Command::Doctor(args) => doctor::doctor(&args, env),

@@ -96,6 +96,29 @@ fn a_run_asks_the_configured_server_with_the_key_of_the_environment() {
     assert!(told.contains(&url) && !told.contains("sk-of-the-test"), "{told}");
 }
 
+/// > D17: What models read cites no page of ours
+#[test]
+fn what_a_model_reads_cites_no_page() {
+    let (url, answered) = server();
+    let place = Place::new();
+    let mut run = place.midturn("repo", &["run", "Say hello", "--model", "anthropic/small"]);
+    let said =
+        run.env("ANTHROPIC_BASE_URL", &url).env("ANTHROPIC_API_KEY", "sk-of-the-test").output().unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let (_, body) = answered.join().unwrap();
+    assert!(body["tools"].as_array().unwrap().len() > 12);
+    let read = format!("{} {} {}", body["tools"], body["system"], body["messages"]);
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let pages = std::fs::read_dir(docs).unwrap().map(|page| page.unwrap().file_name().into_string().unwrap());
+    for cited in
+        pages.filter(|page| page.ends_with(".md")).chain([", section".to_owned(), "decisions/".to_owned()])
+    {
+        let around = read.find(&cited).map(|at| read[..at].chars().rev().take(120).collect::<Vec<_>>());
+        let around: Option<String> = around.map(|signs| signs.into_iter().rev().collect());
+        assert_eq!(around, None, "{cited}");
+    }
+}
+
 /// A chat's whole reply, of words or of a call.
 fn chat(delta: &Value, finish: &str) -> String {
     let chunk = serde_json::json!({"choices": [{"delta": delta, "finish_reason": finish}]});

@@ -65,7 +65,7 @@ pub(crate) async fn call(
 
 /// Everything that leaves this crate passes here: keys are taken out, and a wish to wait
 /// holds the other calls under the key back, too.
-fn told(link: &Link, failure: ModelFailure) -> ModelFailure {
+pub(crate) fn told(link: &Link, failure: ModelFailure) -> ModelFailure {
     let limited = matches!(failure.kind, ErrorKind::RateLimited | ErrorKind::Overloaded);
     if let (true, Some(wait)) = (limited, failure.retry_after) {
         link.limiter.hold(wait.duration());
@@ -106,12 +106,12 @@ async fn send(link: &Link, body: Vec<Bytes>, progress: &dyn Progress) -> Result<
     }
 }
 
-fn silent(link: &Link) -> ModelFailure {
+pub(crate) fn silent(link: &Link) -> ModelFailure {
     let (name, after) = (&link.name, link.idle_timeout().as_secs_f64());
     connection(format!("{name} sent nothing for {after} s; `timeouts.idle` sets how long that may take"))
 }
 
-fn broken(link: &Link, error: &reqwest::Error) -> ModelFailure {
+pub(crate) fn broken(link: &Link, error: &reqwest::Error) -> ModelFailure {
     let host = format!("{}{}", link.url.host_str().unwrap_or_default(), link.way());
     let what = if error.is_connect() {
         format!("no connection to {host} (is the base URL right, and the network up?)")
@@ -129,7 +129,7 @@ fn causes(error: &reqwest::Error) -> String {
 }
 
 /// What a response says that is not a stream of events; its body hasn't been read.
-fn refusal(link: &Link, response: &Response) -> Option<ModelFailure> {
+pub(crate) fn refusal(link: &Link, response: &Response) -> Option<ModelFailure> {
     let status = response.status();
     if status == StatusCode::OK {
         return not_a_stream(response);
@@ -160,7 +160,11 @@ fn not_a_stream(response: &Response) -> Option<ModelFailure> {
 }
 
 /// The failure with what the body says, as far as it comes.
-async fn with_body(link: &Link, mut failure: ModelFailure, response: &mut Response) -> ModelFailure {
+pub(crate) async fn with_body(
+    link: &Link,
+    mut failure: ModelFailure,
+    response: &mut Response,
+) -> ModelFailure {
     let mut body = Vec::new();
     while body.len() < ERROR_BODY {
         match timeout(link.idle_timeout(), response.chunk()).await {

@@ -13,6 +13,7 @@ use crate::call::call;
 use crate::config::{Config, Dialect, Endpoint, Missing};
 use crate::limiter::Limiter;
 use crate::link::Link;
+use crate::list::{self, Listed};
 use crate::transcript::{Kept, Script};
 use crate::{anthropic, chat, responses};
 
@@ -65,6 +66,19 @@ impl Providers {
             Dialect::Responses => HttpModel::<responses::Items>::boxed(link, name),
             Dialect::Chat => HttpModel::<chat::Messages>::boxed(link, name),
         })
+    }
+
+    /// The models that a provider of this name offers, as its server lists them.
+    ///
+    /// # Errors
+    /// There is no such provider, its key is missing, or its server doesn't answer with a list.
+    pub async fn list(&self, provider: &str) -> Result<Vec<Listed>, ModelFailure> {
+        let (name, endpoint) = self.config.0.get_key_value(provider).ok_or_else(|| {
+            let known: Vec<&str> = self.config.0.keys().map(String::as_str).collect();
+            let message = format!("there is no provider `{provider}`; there are {}", known.join(", "));
+            ModelFailure::new(ErrorKind::InvalidRequest, message)
+        })?;
+        list::list(&*self.link(name, endpoint)?).await
     }
 
     fn link(&self, provider: &str, endpoint: &Endpoint) -> Result<Arc<Link>, ModelFailure> {

@@ -24,6 +24,7 @@ mod factory;
 mod failure;
 mod limiter;
 mod link;
+mod list;
 mod opaque;
 mod responses;
 mod text;
@@ -36,4 +37,5 @@ pub use config::{Config, Dialect, Endpoint, ForeignKey, MAX_CONCURRENT, Missing,
 pub use decode::{Silent, decode};
 pub use factory::Providers;
 pub use link::{proxy, tls};
+pub use list::Listed;
 pub use written::{BadWritten, Written, is_variable};

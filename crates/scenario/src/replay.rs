@@ -71,7 +71,7 @@ fn one(path: &Path, options: &Options<'_>) -> Result<(Case, Vec<Event>), Error> 
 fn checked(scenario: &Scenario, options: &Options<'_>) -> Result<(Case, Vec<Event>), Error> {
     let played = play::play(scenario, options.real)?;
     let failures = failures(scenario, &played);
-    Ok(told(scenario, played, failures, String::new()))
+    Ok(told(scenario, played, failures, None))
 }
 
 /// What doesn't hold of a scenario that was played.
@@ -90,21 +90,23 @@ fn shifted(scenario: &Scenario, options: &Options<'_>) -> Result<(Case, Vec<Even
     }
     let changes: Vec<String> = changes.iter().map(|change| format!("  {change}")).collect();
     let failures = expect::breaches(scenario, &after.record);
-    Ok(told(scenario, after, failures, changes.join("\n")))
+    Ok(told(scenario, after, failures, Some(changes.join("\n"))))
 }
 
-/// What is told of a play: what doesn't hold, or what is said where all does.
+/// What is told of a play: what doesn't hold, or what a move changed.
 fn told(
     scenario: &Scenario,
     played: play::Played,
     failures: Vec<Failure>,
-    holds: String,
+    moved: Option<String>,
 ) -> (Case, Vec<Event>) {
+    let is_checked = moved.is_none();
     let (exit, text) = match failures.is_empty() {
-        true => (Exit::Holds, holds),
+        true => (Exit::Holds, moved.unwrap_or_default()),
         false => (Exit::Fails, report::told(failures, &played.record.remarks)),
     };
-    let case = Case { path: scenario.source.path.to_string(), name: scenario.name.clone(), exit, text };
+    let (path, name) = (scenario.source.path.to_string(), scenario.name.clone());
+    let case = Case { path, name, exit, is_checked, text };
     (case, played.record.events)
 }
 

@@ -61,6 +61,8 @@ fn scenario() -> impl Strategy<Value = Value> {
             }
             items.iter_mut().enumerate().for_each(|(n, item)| item["id"] = json!(format!("m{n}")));
             model.extend(replies);
+            // A script that runs out is a mistake of its file, and not what is looked for here.
+            model.extend(vec![json!({"text": "So it is.", "takes": "1s"}); 60]);
             json!({
                 "midturn": 1,
                 "name": "at random",

@@ -2,76 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's own helpers may panic")]
 
+mod misfit;
+
 use std::path::{Path, PathBuf};
 
+use misfit::misfit;
 use serde_json::Value;
-
-/// As much of JSON Schema as schemars writes for these types. `None`: it fits.
-fn misfit(root: &Value, schema: &Value, value: &Value) -> Option<String> {
-    let schema = schema.as_object()?;
-    for (keyword, rule) in schema {
-        if let Some(inner) = inner_misfit(root, keyword, rule, value) {
-            return Some(inner);
-        }
-        let fits = match keyword.as_str() {
-            "type" => of_type(rule, value),
-            "const" => rule == value,
-            "anyOf" | "oneOf" => {
-                rule.as_array().unwrap().iter().any(|schema| misfit(root, schema, value).is_none())
-            }
-            "required" => {
-                let has = |key: &Value| value.get(key.as_str().unwrap()).is_some();
-                !value.is_object() || rule.as_array().unwrap().iter().all(has)
-            }
-            "additionalProperties" => {
-                let known = schema.get("properties").and_then(Value::as_object);
-                let strange = |key: &String| known.is_none_or(|known| !known.contains_key(key));
-                all(value.as_object(), |(key, value)| {
-                    !strange(key) || *rule != false && misfit(root, rule, value).is_none()
-                })
-            }
-            "minimum" => value.as_f64().is_none_or(|n| n >= rule.as_f64().unwrap()),
-            "maximum" => value.as_f64().is_none_or(|n| n <= rule.as_f64().unwrap()),
-            _ => true,
-        };
-        if !fits {
-            let shown: String = value.to_string().chars().take(300).collect();
-            return Some(format!("{keyword} {rule} against {shown}"));
-        }
-    }
-    None
-}
-
-/// A misfit of a part of the value.
-fn inner_misfit(root: &Value, keyword: &str, rule: &Value, value: &Value) -> Option<String> {
-    match keyword {
-        "$ref" => {
-            let name = rule.as_str().unwrap().rsplit('/').next().unwrap();
-            misfit(root, &root["$defs"][name], value)
-        }
-        "items" => value.as_array()?.iter().find_map(|value| misfit(root, rule, value)),
-        "properties" => rule.as_object()?.iter().find_map(|(key, rule)| misfit(root, rule, value.get(key)?)),
-        _ => None,
-    }
-}
-
-fn all<T: IntoIterator>(items: Option<T>, fits: impl Fn(T::Item) -> bool) -> bool {
-    items.is_none_or(|items| items.into_iter().all(fits))
-}
-
-fn of_type(rule: &Value, value: &Value) -> bool {
-    let is = |name: &Value| match name.as_str().unwrap() {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "integer" => value.is_u64() || value.is_i64(),
-        "number" => value.is_number(),
-        "null" => value.is_null(),
-        other => panic!("an unknown type {other}"),
-    };
-    rule.as_array().map_or_else(|| is(rule), |names| names.iter().any(is))
-}
 
 /// YAML 1.2, as the reader has it.
 fn yaml(text: &str) -> Value {
@@ -123,5 +59,39 @@ fn what_the_reader_refuses_by_shape_the_schema_refuses_too() {
     ] {
         let value = yaml(wrong);
         assert!(misfit(&schema, &schema, &value).is_some(), "{wrong}");
+    }
+}
+
+#[test]
+fn every_event_of_every_simulated_scenario_fits_the_schema_of_events() {
+    let schema = midturn_core::rules::event::schema();
+    let (mut files, mut types) = (Vec::new(), std::collections::BTreeSet::new());
+    scenarios(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios"), &mut files);
+    for file in files.iter().filter(|file| !file.components().any(|part| part.as_os_str() == "real")) {
+        for event in midturn_scenario::replay_text(&std::fs::read_to_string(file).unwrap()).unwrap() {
+            assert_eq!(misfit(&schema, &schema, &event), None, "{}: {event}", file.display());
+            types.insert(event["type"].as_str().unwrap().to_owned());
+        }
+    }
+    assert!(types.len() >= 20, "{types:?}");
+}
+
+#[test]
+fn what_is_no_event_does_not_fit_the_schema_of_events() {
+    let schema = midturn_core::rules::event::schema();
+    for (event, fits) in [
+        (r#"{"v": 1, "seq": 3, "t": 1.5, "agent": "a", "run": 1, "turn": 1, "type": "agent_closed"}"#, true),
+        (r#"{"v": 1, "seq": 3, "n": 1, "t": 1.5, "agent": "a", "type": "text_delta", "text": "x"}"#, true),
+        (r#"{"v": 1, "seq": 3, "t": 1.5, "agent": "a", "type": "text_delta", "text": "x"}"#, false),
+        (r#"{"v": 1, "t": 1.5, "type": "agent_closed"}"#, false),
+        (r#"{"v": 1, "seq": 3, "t": "soon", "type": "agent_closed"}"#, false),
+        (
+            r#"{"v": 1, "seq": 3, "t": 1.5, "type": "run_finished", "outcome": "well", "turns": 1, "usage": {}}"#,
+            false,
+        ),
+        (r#"{"v": 1, "seq": 3, "t": 1.5, "type": "something_else"}"#, false),
+    ] {
+        let event: Value = serde_json::from_str(event).unwrap();
+        assert_eq!(misfit(&schema, &schema, &event).is_none(), fits, "{event}");
     }
 }

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use midturn_core::engine::ports::archive::{
-    ChatMessage, KeptMail, Rows, SessionSize, SessionSummary, StoredEvent,
+    ChatMessage, KeptMail, Rows, SessionSize, SessionSummary, StoredEvent, Used,
 };
 use midturn_core::engine::ports::{
     Archive, Commit, SessionJournal, SessionRecord, Store, StoreError, TakenUp, Transaction,
 };
+use midturn_core::rules::conversation::Usage;
 use midturn_core::rules::id::{AgentName, MessageId, SessionId};
 use midturn_core::rules::mail::{ReceiptState, Sender};
 use midturn_core::rules::time::Micros;
@@ -217,6 +218,25 @@ impl Archive for SqlArchive {
             })
         };
         Ok(self.pool.snapshot().await?.rows(query, Vec::new(), summary).await?)
+    }
+
+    async fn used(&self) -> Result<Vec<Used>, StoreError> {
+        // Both databases read `->` and `->>` so; a sum of theirs is wider than what it adds up.
+        let query = "SELECT m.session, coalesce(a.model, ''), \
+            CAST(coalesce(sum(CAST(m.metadata -> 'usage' ->> 'input' AS BIGINT)), 0) AS BIGINT), \
+            CAST(coalesce(sum(CAST(m.metadata -> 'usage' ->> 'output' AS BIGINT)), 0) AS BIGINT), \
+            CAST(coalesce(sum(CAST(m.metadata -> 'usage' ->> 'cached' AS BIGINT)), 0) AS BIGINT) \
+            FROM chat_messages m JOIN agents a ON a.session = m.session AND a.name = m.agent \
+            WHERE m.message_type IN ('assistant', 'summary', 'summary_unused') GROUP BY m.session, a.model";
+        let used = |row: Row<'_>| {
+            let model = row.text(1)?;
+            Ok(Used {
+                session: SessionId::new(row.text(0)?),
+                model: Some(model).filter(|model| !model.is_empty()).map(Into::into),
+                usage: Usage { input: row.unsigned(2)?, output: row.unsigned(3)?, cached: row.unsigned(4)? },
+            })
+        };
+        Ok(self.pool.snapshot().await?.rows(query, Vec::new(), used).await?)
     }
 
     async fn journal(&self, session: &SessionId) -> Result<Option<SessionJournal>, StoreError> {

@@ -56,6 +56,11 @@ pub struct Agent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false, example = "0.38")]
     pub cost: Option<Money>,
+    /// The day whose prices `cost` is counted with, where they are out of Midturn's table; absent where a person has
+    /// said what the model costs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "2026-10-20")]
+    pub priced_at: Option<String>,
     /// How full its model's context is.
     #[serde(default)]
     pub context: Context,
@@ -250,6 +255,7 @@ impl From<AgentStatus> for Agent {
             tokens: status.usage.total(),
             usage: status.usage.into(),
             cost: status.cost,
+            priced_at: status.priced_at.map(str::to_owned),
             context: Context::new(status.context, status.context_tokens),
             branch: status.branch,
             last_end: status.last_end.as_ref().map(LastEnd::from),
@@ -286,6 +292,7 @@ impl Agent {
             tokens: usage.total(),
             usage: usage.into(),
             cost: None,
+            priced_at: None,
             context: Context::new(journal.context(), journal.record.settings.context_tokens),
             branch: last.and_then(|end| end.changes.branch.clone()),
             last_end: last.map(LastEnd::from),

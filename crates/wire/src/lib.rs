@@ -19,6 +19,7 @@ pub mod page;
 pub mod problem;
 pub mod process;
 pub mod session;
+pub mod spent;
 pub mod stats;
 pub mod text;
 pub mod work;

@@ -6,6 +6,7 @@ use midturn_core::rules::time::Micros;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::spent::Spent;
 use crate::text::Text;
 
 /// A session.
@@ -36,6 +37,10 @@ pub struct Session {
     pub busy: bool,
     /// The number of its last event.
     pub last_seq: u64,
+    /// What its agents have used. Absent of a session that is only stored: its agents say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub spent: Option<Spent>,
 }
 
 impl From<SessionSummary> for Session {
@@ -52,6 +57,7 @@ impl From<SessionSummary> for Session {
             running: summary.running,
             busy: false,
             last_seq: summary.last_seq,
+            spent: None,
         }
     }
 }

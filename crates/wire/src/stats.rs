@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::spent::Spent;
+
 /// The figures of a process, condensed.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Stats {
@@ -25,6 +27,8 @@ pub struct Stats {
     pub approvals: ApprovalStats,
     /// Model calls.
     pub model: ModelStats,
+    /// What the agents of the sessions that live have used, in earlier processes too.
+    pub spent: Spent,
     /// The store.
     pub store: StoreStats,
     /// How many clients read events now.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use midturn_core::rules::limits::Money;
 use midturn_core::rules::time::Span;
 
 use super::{LayerArgs, StoreArgs};
@@ -30,6 +31,7 @@ Examples:
   midturn run --model anthropic/claude-sonnet-4-5 \"Fix the failing test in crates/core\"
   git diff | midturn run --once \"Review this change\"
   midturn run @task.md                                   (or: midturn run - < task.md)
+  midturn run --json --once --max-cost 2 \"Update the changelog\" < /dev/null     (in a job)
   midturn run --mode ask \"Clean up the build\"                     (edits and commands are asked about)
   midturn run --model scripted:scenarios/demo.yaml \"Show me\"     (no key needed)";
 
@@ -162,6 +164,9 @@ pub(crate) struct WorkArgs {
     /// Run commands without a sandbox: they can then do all that you can
     #[arg(long)]
     pub(crate) no_sandbox: bool,
+    /// What the model calls of a session may cost in all, in US dollars; 0 is no limit
+    #[arg(long, value_name = "DOLLARS")]
+    pub(crate) max_cost: Option<Money>,
     /// Where sessions are kept
     #[command(flatten)]
     pub(crate) store: StoreArgs,
@@ -171,10 +176,11 @@ pub(crate) struct WorkArgs {
 }
 
 impl WorkArgs {
-    /// All that is laid over the configuration: the layer, and over that how freely agents work.
+    /// All that is laid over the configuration: the layer, and over that how freely agents work and what they may cost.
     pub(crate) fn whole_layer(&self) -> LayerArgs {
         let LayerArgs { model, set, cwd } = self.layer.clone();
-        LayerArgs { model, set: [set, self.safety()].concat(), cwd }
+        let cost = self.max_cost.iter().map(|cost| format!("session.max_cost={cost}")).collect();
+        LayerArgs { model, set: [set, self.safety(), cost].concat(), cwd }
     }
 
     /// How freely agents work: short for keys of the configuration, each as `KEY=VALUE`, and kept

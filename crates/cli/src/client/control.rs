@@ -2,8 +2,9 @@
 
 use midturn_client::Trouble;
 use midturn_core::rules::id::AgentName;
+use midturn_core::rules::limits::Money;
 use midturn_core::rules::settings::LimitsPatch;
-use midturn_wire::agent::{Agent, State};
+use midturn_wire::agent::{Agent, Agents, State};
 use midturn_wire::message::{Receipt, Withdrawn};
 use midturn_wire::text::Text;
 use midturn_wire::work::{Closed, Empty, Limits, Scope, Stop, Stopped, Supersede};
@@ -59,9 +60,22 @@ pub(super) async fn limit(
     let value = asking.client.post(&path, &Limits::from(limits.clone())).await?;
     let text = match agent {
         Some(_) => set(&asking.client.read(&value)?, limits),
-        None => format!("all together: {}\n", limits.words()),
+        None => {
+            let all: Agents = asking.client.get(&asking.path(&["agents"])).await?;
+            format!("all together: {}\n{}", limits.words(), unpriced(limits, &all.agents))
+        }
     };
     Ok(Answer::good(value, text))
+}
+
+/// Said of a limit in money that nothing is counted against.
+const UNPRICED: &str = "nobody has said what a model there costs, so max_cost is never reached: set `input` and `output` in \
+    [models.\"PROVIDER/NAME\"] of your own configuration file, and resume the session\n";
+
+fn unpriced(limits: &LimitsPatch, agents: &[Agent]) -> &'static str {
+    let counts = limits.max_cost.is_some_and(|cost| cost > Money::ZERO);
+    let is_unpriced = |agent: &Agent| agent.model.is_some() && agent.cost.is_none();
+    if counts && agents.iter().any(is_unpriced) { UNPRICED } else { "" }
 }
 
 /// What was set, and what that leaves the agent to do.
@@ -71,7 +85,8 @@ fn set(agent: &Agent, limits: &LimitsPatch) -> String {
         (None, State::Running | State::Ending) => "; it is at work".to_owned(),
         (None, _) => String::new(),
     };
-    format!("{}: {}{then}\n", agent.name, limits.words())
+    let unpriced = unpriced(limits, std::slice::from_ref(agent));
+    format!("{}: {}{then}\n{unpriced}", agent.name, limits.words())
 }
 
 fn told(agent: &AgentName, stopped: &Stopped) -> String {
@@ -106,7 +121,12 @@ mod tests {
             (held, "a: max_turns 60, max_cost 2.50; it rests at session.max_cost, until that is raised\n"),
             (json!({}), "a: max_turns 60, max_cost 2.50\n"),
         ] {
+            let mut more = more;
+            more["cost"] = "0.10".into();
             assert_eq!(set(&agent(&more), &limits), expected);
+            more["cost"] = serde_json::Value::Null;
+            more["model"] = "local/qwen".into();
+            assert_eq!(set(&agent(&more), &limits), format!("{expected}{UNPRICED}"));
         }
     }
 

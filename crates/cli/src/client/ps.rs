@@ -8,6 +8,7 @@ use midturn_view::words::{self};
 use midturn_wire::agent::{Activity, Agent, Agents, State, What};
 use midturn_wire::process::Health;
 use midturn_wire::session::{Session, Sessions};
+use midturn_wire::spent::Spent;
 
 use super::table::{Side, count, duration, table};
 use super::{Answer, Asking, now};
@@ -58,6 +59,7 @@ fn rows(agents: &[Agent], now: Micros) -> String {
         ("NOW", Side::Left),
         ("MAIL", Side::Right),
         ("TOKENS", Side::Right),
+        ("COST", Side::Right),
         ("BRANCH", Side::Left),
     ];
     let rows: Vec<Vec<String>> =
@@ -75,6 +77,7 @@ fn row(agent: &Agent, depth: usize, now: Micros) -> Vec<String> {
         doing(&agent.activity, now),
         figure(agent.pending),
         count(agent.tokens),
+        Spent::of_agents([agent]).money(),
         agent.branch.clone().unwrap_or_default(),
     ]
 }

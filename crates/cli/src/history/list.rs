@@ -1,17 +1,21 @@
 //! The list of sessions, as a table and as JSON. Pure, but for the clock of [`Now`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use midturn_core::engine::ports::archive::SessionSummary;
 use midturn_core::rules::time::{Micros, Span};
 use midturn_view::words::{self};
+use midturn_wire::spent::Spent;
 use serde_json::{Value, json};
 
 use super::SessionState;
-use crate::client::table::{Side, duration, table};
+use crate::client::table::{Side, count, duration, table};
 use crate::env;
+
+/// What the agents of each session have used, by its id.
+pub(super) type Used = BTreeMap<String, Spent>;
 
 /// The instant of the list, and whose clock it is read on.
 pub(super) struct Now {
@@ -40,22 +44,27 @@ impl Now {
 }
 
 /// The table.
-pub(super) fn text(sessions: &[SessionSummary], live: &BTreeSet<String>, now: &Now) -> String {
+pub(super) fn text(sessions: &[SessionSummary], live: &BTreeSet<String>, used: &Used, now: &Now) -> String {
     let columns = [
         ("SESSION", Side::Left),
         ("BEGAN", Side::Left),
         ("AGE", Side::Right),
         ("AGENTS", Side::Right),
+        ("TOKENS", Side::Right),
+        ("COST", Side::Right),
         ("STATE", Side::Left),
         ("TASK", Side::Left),
     ];
     let row = |session: &SessionSummary| {
         let began = session.record.began_at;
+        let spent = used.get(session.record.id.as_str()).filter(|spent| spent.tokens > 0);
         vec![
             session.record.id.to_string(),
             now.day(began),
             duration(now.since(began)),
             session.agents.to_string(),
+            spent.map(|spent| count(spent.tokens)).unwrap_or_default(),
+            spent.map(Spent::money).unwrap_or_default(),
             state(session, live),
             words::short(&session.record.title),
         ]
@@ -83,7 +92,7 @@ fn state(session: &SessionSummary, live: &BTreeSet<String>) -> String {
 
 /// All of them, one object: of each the fields of the interface's `Session` (docs/protocol.md) that
 /// are kept, and its `state`.
-pub(super) fn json(sessions: &[SessionSummary], live: &BTreeSet<String>) -> Value {
+pub(super) fn json(sessions: &[SessionSummary], live: &BTreeSet<String>, used: &Used) -> Value {
     let listed = |session: &SessionSummary| {
         let SessionSummary { record, epoch, agents, running, last_seq, .. } = session;
         json!({
@@ -96,6 +105,7 @@ pub(super) fn json(sessions: &[SessionSummary], live: &BTreeSet<String>) -> Valu
             "agents": agents,
             "running": running,
             "last_seq": last_seq,
+            "spent": used.get(record.id.as_str()),
             "state": SessionState::of(session, live),
         })
     };
@@ -144,17 +154,21 @@ mod tests {
         let live = ["d", "c"].map(str::to_owned).into();
         let now = Now { micros: 1_795_300_042_000_000, zone: TimeZone::UTC };
         let expected = "\
-SESSION  BEGAN                     AGE  AGENTS  STATE                       TASK
-d        2026-11-21 22:26         42 s       3  running (2 at work)         Rename open()…
-c        2026-11-21 22:10  17 min 22 s       3  idle                        Review
-b        2026-11-20 18:40      1 d 3 h       3  can be resumed (1 at work)  Fix the test
-b2       2026-11-19 14:53      2 d 7 h       3  can be resumed (2 at work)  Port
-a        2026-11-18 11:06     3 d 11 h       3  ended                       Look
+SESSION  BEGAN                     AGE  AGENTS  TOKENS    COST  STATE                       TASK
+d        2026-11-21 22:26         42 s       3                  running (2 at work)         Rename open()…
+c        2026-11-21 22:10  17 min 22 s       3   12.3k  ~$0.25  idle                        Review
+b        2026-11-20 18:40      1 d 3 h       3                  can be resumed (1 at work)  Fix the test
+b2       2026-11-19 14:53      2 d 7 h       3                  can be resumed (2 at work)  Port
+a        2026-11-18 11:06     3 d 11 h       3                  ended                       Look
 
 `midturn resume SESSION` goes on with one that was cut off or shut down
 ";
-        assert_eq!(text(&all(), &live, &now), expected);
-        let states: Vec<_> = all().iter().map(|session| json(std::slice::from_ref(session), &live)).collect();
+        let usage = midturn_wire::agent::Usage { input: 12_000, output: 345, cached: 0 };
+        let used =
+            Used::from([("c".to_owned(), Spent::of([(usage, "0.25".parse().ok(), Some("2026-10-20"))]))]);
+        assert_eq!(text(&all(), &live, &used, &now), expected);
+        let states: Vec<_> =
+            all().iter().map(|session| json(std::slice::from_ref(session), &live, &used)).collect();
         let states: Vec<_> =
             states.iter().map(|json| json["sessions"][0]["state"].as_str().unwrap()).collect();
         assert_eq!(states, ["running", "idle", "resumable", "resumable", "ended"]);

@@ -11,20 +11,22 @@ use std::sync::Arc;
 
 use midturn_client::{Path, Trouble};
 use midturn_core::engine::ports::Archive;
-use midturn_core::engine::ports::archive::SessionSummary;
+use midturn_core::engine::ports::archive::{SessionSummary, Used};
 use midturn_core::rules::id::SessionId;
 use midturn_store::{OpenError, OpenMode};
 use midturn_wire::session::Sessions;
+use midturn_wire::spent::Spent;
 use serde::Serialize;
 
 pub(crate) use undo::undo;
 
-use crate::args::{LogArgs, SessionsArgs};
+use crate::args::{LayerArgs, LogArgs, PlaceArgs, SessionsArgs};
 use crate::client;
 use crate::commands;
 use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::project::{Project, StoreAt};
+use crate::run::facts::Facts;
 
 pub(crate) use conversation::show as conversation;
 
@@ -34,24 +36,43 @@ pub(crate) use conversation::show as conversation;
 /// [`Failure::Failed`]: the store can't be read.
 pub(crate) fn sessions(args: &SessionsArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
-    let (sessions, (live, note)) = commands::block_on(async {
-        let sessions = match read_only(&project).await? {
-            Some(archive) => archive.sessions().await.map_err(Failure::failed)?,
-            None => Vec::new(),
+    let (sessions, used, (live, note)) = commands::block_on(async {
+        let (sessions, used) = match read_only(&project).await? {
+            Some(archive) => (
+                archive.sessions().await.map_err(Failure::failed)?,
+                archive.used().await.map_err(Failure::failed)?,
+            ),
+            None => Default::default(),
         };
         let live = live(&project, &sessions).await;
-        Ok::<_, Failure>((sessions, live))
+        Ok::<_, Failure>((sessions, used, live))
     })??;
     if let Some(note) = note {
         eprintln!("midturn: {note}");
     }
+    let used = spent(&used, &args.place, env);
     if args.json {
-        return commands::print(&format!("{}\n", list::json(&sessions, &live)));
+        return commands::print(&format!("{}\n", list::json(&sessions, &live, &used)));
     }
     if sessions.is_empty() {
         return commands::print(&format!("{}\n", nothing_is_kept(&project)));
     }
-    commands::print(&list::text(&sessions, &live, &list::Now::of_machine()))
+    commands::print(&list::text(&sessions, &live, &used, &list::Now::of_machine()))
+}
+
+/// What was used, by session, in money as far as prices are known here. A configuration that can't be read says
+/// nothing of them, and is complained of where it is needed.
+fn spent(used: &[Used], place: &PlaceArgs, env: &Env) -> list::Used {
+    let layer = LayerArgs { cwd: place.cwd.clone(), ..LayerArgs::default() };
+    let config = commands::work_folder(&layer).and_then(|folder| commands::load(&layer, &folder, env));
+    let facts = config.and_then(|config| Facts::of(&config)).unwrap_or_default();
+    let of = |used: &Used| {
+        let fact = facts.of_model(used.model.as_deref().unwrap_or_default());
+        (used.usage.into(), fact.facts.prices().map(|prices| prices.cost(&used.usage)), fact.dated)
+    };
+    let ids: BTreeSet<&str> = used.iter().map(|used| used.session.as_str()).collect();
+    let one = |id: &str| Spent::of(used.iter().filter(|used| used.session.as_str() == id).map(of));
+    ids.into_iter().map(|id| (id.to_owned(), one(id))).collect()
 }
 
 /// `midturn log SESSION`.

@@ -33,7 +33,7 @@ pub(crate) fn resume(args: &ResumeArgs, env: &Env) -> Result<End, Failure> {
     attended(Manner::of(&args.attend, &config, env), env, async |attended| {
         match holding::open(&project, patience).await? {
             Opened::Theirs(who) if !set.is_empty() => Err(Failure::usage(format!(
-                "another process goes on with the session, and as it was begun: leave --mode, --no-sandbox and --set out, \
+                "another process goes on with the session, and as it was begun: leave --mode, --no-sandbox, --max-cost and --set out, \
              or end that process first ({who})"
             ))),
             Opened::Theirs(_) => {

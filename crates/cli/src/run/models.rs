@@ -141,7 +141,10 @@ fn scripted(name: &str, path: &Path, clock: &Arc<dyn Clock>, earlier: &Earlier) 
 }
 
 /// How the providers are reached: the configuration, and what their variables hold.
-fn reach(config: &Config, env: &Env) -> Result<midturn_providers::Config, Failure> {
+///
+/// # Errors
+/// [`Failure::Usage`]: a variable is no text, or one provider's key would go to another.
+pub(crate) fn reach(config: &Config, env: &Env) -> Result<midturn_providers::Config, Failure> {
     let General { providers, timeouts, max_event_bytes, .. } = &config.general;
     let endpoint = |provider: &Endpoint| Endpoint {
         connect_timeout: timeouts.connect,

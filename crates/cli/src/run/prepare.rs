@@ -19,7 +19,7 @@ use super::team::{Common, Team};
 use crate::agents::{self, Instructions};
 use crate::args::LayerArgs;
 use crate::commands;
-use crate::config::Config;
+use crate::config::{Config, keys_set};
 use crate::env::{self, Env};
 use crate::failure::Failure;
 
@@ -71,10 +71,10 @@ pub(crate) fn prepare(
     let agents::Found { definitions, left_out } = agents::definitions(&folder, env);
     let instructions = Instructions::read(&folder)?;
     let clock: Arc<dyn Clock> = Arc::new(RealClock::since(earlier.began));
-    let mut models = Models::open(&chosen_model(&config)?, &config, env, &clock, earlier, reached)?;
+    let mut models = Models::open(&chosen_model(&config, env)?, &config, env, &clock, earlier, reached)?;
     let facts = Facts::of(&config)?;
     facts.check(&models.name, &config).map_err(Failure::usage)?;
-    models.factory = Arc::new(Priced { models: models.factory, facts: facts.clone() });
+    models.factory = Arc::new(Priced::new(models.factory, facts.clone()));
     let policy = config.policy();
     let common = Common {
         definitions,
@@ -100,6 +100,7 @@ pub(crate) fn prepare(
         notes.extend(models::notes(&config));
         notes.extend(models::proxied(&config, &models.name));
     }
+    notes.extend(facts.note(&models.name, &config));
     let layer = LayerArgs { cwd: Some(folder.clone()), model: again(layer, &models), set: layer.set.clone() };
     let sharing = OnceCell::new();
     Ok(Prepared { folder, state, config, clock, models, team, policy, notes, layer, sharing })
@@ -164,15 +165,25 @@ fn again(layer: &LayerArgs, models: &Models) -> Option<String> {
 }
 
 /// The lead's model, aliases followed.
-fn chosen_model(config: &Config) -> Result<String, Failure> {
-    let Some(name) = &config.general.model else {
-        return Err(Failure::usage(format!(
-            "no model is configured: give --model NAME ({}, an alias, scripted:FILE), or set `model` in midturn.toml",
-            names::forms()
-        )));
-    };
+fn chosen_model(config: &Config, env: &Env) -> Result<String, Failure> {
+    let Some(name) = &config.general.model else { return Err(Failure::usage(first_steps(config, env))) };
     names::model(name, &config.general.aliases)
         .map_err(|what| Failure::usage(format!("{what} (`model`, {})", config.origin("model"))))
+}
+
+/// What to do where nothing is configured yet, in four lines.
+fn first_steps(config: &Config, env: &Env) -> String {
+    let keys = keys_set(config, env);
+    let key = match keys.iter().find(|(_, is_set)| **is_set) {
+        Some((key, _)) => format!("{key} is set, so only the model is missing"),
+        None => "set a provider's key, as in: export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, or one of your own providers)".to_owned(),
+    };
+    format!(
+        "no model is configured: {key}\n\
+         then name a model: midturn run --model sonnet \"…\", or `model = \"sonnet\"` in ~/.config/midturn/midturn.toml; `midturn models` lists more\n\
+         without any key: midturn run --model scripted:FILE \"…\" plays the models of a scenario file, with real tools\n\
+         docs/run.md and docs/configuration.md say the rest; `midturn doctor` says whether agents can work here"
+    )
 }
 
 fn check_default_model(

@@ -22,6 +22,7 @@ use midturn_tui::state::Standing;
 use midturn_view::clean::one_line;
 use midturn_view::words::Tone;
 use midturn_wire::agent::{Agent, What};
+use midturn_wire::spent::Spent;
 use midturn_wire::work::Stopped;
 use tokio::sync::mpsc;
 
@@ -72,6 +73,8 @@ impl Attended {
         }
         let newest = carrier.sessions().await.ok().and_then(|all| Some(all.first()?.record.id.clone()));
         self.tell_news(project, &live.record, newest.as_ref()).await;
+        let agents: Vec<Agent> = live.coordinator.agents().into_iter().map(Agent::from).collect();
+        self.tell_spent(&agents).await;
         if self.stays {
             // Behind the reports: of twenty agents they are longer than a screen.
             let id = &live.record.id;
@@ -212,6 +215,14 @@ impl Attended {
             if self.console.told(works) {
                 return None;
             }
+        }
+    }
+
+    /// What all of it took: tokens, and money where it is known.
+    pub(crate) async fn tell_spent<'a>(&self, agents: impl IntoIterator<Item = &'a Agent>) {
+        let spent = Spent::of_agents(agents);
+        if spent.tokens > 0 {
+            self.console.tell(Tone::Quiet, format!("used: {spent}")).await;
         }
     }
 

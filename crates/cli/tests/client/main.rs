@@ -11,6 +11,7 @@ mod fake;
 mod history;
 mod holder;
 mod limits;
+mod money;
 mod open;
 mod pauses;
 mod remote;

@@ -62,6 +62,13 @@ impl Place {
         command
     }
 
+    /// A shell script of the place, to be started in a folder of it.
+    pub fn shell(&self, folder: &str, script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        self.surround(&mut command).arg(script).current_dir(self.path(folder));
+        command
+    }
+
     fn surround<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
             .env_clear()

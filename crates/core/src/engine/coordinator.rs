@@ -56,6 +56,8 @@ pub struct AgentStatus {
     pub usage: Usage,
     /// What they have cost; `None` where nobody has said what its model costs.
     pub cost: Option<Money>,
+    /// The day whose prices that is counted with, where they are out of a table.
+    pub priced_at: Option<&'static str>,
     /// How many tokens its conversation holds, as the provider counted them last; 0 before that.
     pub context: u64,
     /// How many it may hold; 0: nobody has said.
@@ -255,6 +257,7 @@ fn status(session: &Session, cell: &AgentCell) -> AgentStatus {
     let branch = session.workplace.branch(&cell.name);
     let is_priced =
         cell.model.as_ref().is_some_and(|model| session.models.prices(model) != Prices::default());
+    let priced_at = cell.model.as_ref().and_then(|model| session.models.priced_at(model));
     let state = cell.state.lock();
     AgentStatus {
         name: cell.name.clone(),
@@ -270,6 +273,7 @@ fn status(session: &Session, cell: &AgentCell) -> AgentStatus {
         activity: state.activity.clone(),
         usage: state.usage,
         cost: is_priced.then_some(state.budget.spent().cost),
+        priced_at,
         context: state.context,
         context_tokens: cell.settings.context_tokens,
         branch,

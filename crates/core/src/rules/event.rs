@@ -27,7 +27,7 @@ fn told_purpose(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 }
 
 /// Something that happened, as it is recorded and told.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Event {
     /// The version of the vocabulary.
     pub v: u32,
@@ -62,6 +62,20 @@ impl Place {
     pub fn of(agent: &AgentName, run: RunId, turn: TurnId) -> Self {
         Self { agent: Some(agent.clone()), run: Some(run), turn: Some(turn) }
     }
+}
+
+/// The JSON Schema of what is told of a session, one object a line: what is recorded, and what is told only
+/// while it happens, which has an `n` (scenarios.md, section 4).
+pub fn schema() -> Value {
+    #[derive(schemars::JsonSchema)]
+    #[serde(untagged)]
+    #[schemars(title = "Midturn event")]
+    #[expect(dead_code, reason = "it is read as a type only")]
+    enum Told {
+        Recorded(Box<Event>),
+        Live(Box<LiveEvent>),
+    }
+    schemars::schema_for!(Told).to_value()
 }
 
 /// What started a run: a word, or the ids of messages.
@@ -356,7 +370,7 @@ words! {
 
 /// What is only told while it happens and not recorded piece by piece: it carries the `seq`
 /// of the event before it and a counter of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LiveEvent {
     /// The version of the vocabulary.
     pub v: u32,

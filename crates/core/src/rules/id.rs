@@ -119,7 +119,8 @@ macro_rules! text_id {
 }
 
 text_id! {
-    /// The id of a message, unique per sender (semantics.md, section 8).
+    // Models read it in their tools' schemas, so the page (semantics.md, section 8) is cited here alone.
+    /// The id of a message, unique per sender.
     MessageId
 }
 text_id! {

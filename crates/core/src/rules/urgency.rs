@@ -3,7 +3,8 @@
 use super::words::words;
 
 words! {
-    /// How soon a message acts: the ladder of semantics.md, section 2. Ordered.
+    // Models read it in their tools' schemas, which cite no page.
+    /// How soon a message acts, from the mildest on.
     #[derive(PartialOrd, Ord)]
     pub enum Urgency {
         /// When the agent would otherwise finish, or at once if it is idle.

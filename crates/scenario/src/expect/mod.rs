@@ -7,6 +7,7 @@ pub(crate) mod messages;
 mod pattern;
 mod prompts;
 mod runs;
+mod scripted;
 pub(crate) mod timeline;
 
 use std::fmt;
@@ -81,14 +82,16 @@ impl Miss {
     }
 }
 
-/// All expectations that don't hold, in the file's order, and then the broken invariants.
+/// All expectations that don't hold, in the file's order, then what its script lacked, and the broken invariants.
 pub fn failures(scenario: &Scenario, record: &Record, worktrees: &Worktrees) -> Vec<Failure> {
     let of_one = |expectation: &Expectation| {
         let misses = check(expectation, record, worktrees).into_iter();
         let line = expectation.place.line;
         misses.map(move |miss| miss.at(&scenario.source.path, line, record))
     };
-    scenario.expect.iter().flat_map(of_one).chain(breaches(scenario, record)).collect()
+    let lacks = scripted::check(scenario, record).into_iter();
+    let lacks = lacks.map(|miss| miss.at(&scenario.source.path, 0, record));
+    scenario.expect.iter().flat_map(of_one).chain(lacks).chain(breaches(scenario, record)).collect()
 }
 
 /// The invariants that don't hold, whatever the file expects.

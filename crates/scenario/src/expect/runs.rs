@@ -40,15 +40,26 @@ pub(super) fn check(claim: &RunClaim, record: &Record) -> Vec<Miss> {
     misses
 }
 
+/// The runs of an agent.
+fn runs(record: &Record, agent: &AgentName) -> impl Iterator<Item = RunId> {
+    let started = move |event: &&Event| {
+        event.at.agent.as_ref() == Some(agent) && matches!(event.kind, EventKind::RunStarted { .. })
+    };
+    record.events.iter().filter(started).filter_map(|event| event.at.run)
+}
+
+/// The last run of an agent.
+pub(super) fn last(record: &Record, agent: &AgentName) -> Option<RunId> {
+    runs(record, agent).max()
+}
+
 /// The run asked for, or the last; `None`: there is no such run.
 fn facts(record: &Record, agent: &AgentName, run: Option<RunId>) -> Option<Facts> {
     let of_agent =
         || record.events.iter().enumerate().filter(|(_, event)| event.at.agent.as_ref() == Some(agent));
-    let started = |(_, event): &(usize, &Event)| matches!(event.kind, EventKind::RunStarted { .. });
-    let runs = of_agent().filter(started).filter_map(|(_, event)| event.at.run);
     let run = match run {
-        Some(run) => runs.into_iter().find(|started| *started == run)?,
-        None => runs.max()?,
+        Some(run) => runs(record, agent).find(|started| *started == run)?,
+        None => last(record, agent)?,
     };
     let mut facts = Facts { run, ..Facts::default() };
     for (index, event) in of_agent().filter(|(_, event)| event.at.run == Some(run)) {

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub use real::{RealWorkplace, RealWorkplaces};
+pub(crate) use stage::ABSENT;
 
 use crate::error::{Error, Place};
 use crate::expect::Worktrees;

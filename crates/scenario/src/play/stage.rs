@@ -15,6 +15,9 @@ use crate::scenario::{Agent, Scenario, Start};
 /// The name under which every scripted model goes.
 const SCRIPTED: &str = "scripted";
 
+/// What begins the refusal of a spawn whose agent the file doesn't have.
+pub(crate) const ABSENT: &str = "the scenario has no agent";
+
 /// The scripts by agent.
 pub(super) fn scripts(scenario: &Scenario) -> Scripts {
     let scripted =
@@ -121,7 +124,7 @@ impl Templates for Understudies {
         found.cloned().ok_or_else(|| {
             let names: Vec<&str> = self.0.iter().map(|spec| spec.name.as_str()).collect();
             let names = names.join(", ");
-            format!("the scenario has no agent `{name}` with `start: spawned`; there are: [{names}]")
+            format!("{ABSENT} `{name}` with `start: spawned`; there are: [{names}]")
         })
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct Case {
     pub(crate) name: String,
     /// Whether it holds.
     pub(crate) exit: Exit,
+    /// Whether its expectations were checked: of one that was moved they are not.
+    pub(crate) is_checked: bool,
     /// What is said about it, whole.
     pub(crate) text: String,
 }
@@ -57,10 +59,15 @@ impl Report {
         printed
     }
 
-    /// `N passed, N failed`. A file that can't be read has failed.
+    /// `N passed, N failed`. A file that can't be read has failed, and one that was moved passes nothing.
     pub(crate) fn closing(&self) -> String {
-        let passed = self.cases.iter().filter(|case| case.exit == Exit::Holds).count();
-        format!("{passed} passed, {} failed\n", self.cases.len() - passed)
+        let count = |is: fn(&Case) -> bool| self.cases.iter().filter(|case| is(case)).count();
+        let passed = count(|case| case.exit == Exit::Holds && case.is_checked);
+        let failed = count(|case| case.exit != Exit::Holds);
+        match self.cases.len() - passed - failed {
+            0 => format!("{passed} passed, {failed} failed\n"),
+            moved => format!("{moved} moved, {failed} failed; expectations were not checked\n"),
+        }
     }
 
     /// The worst of all.
@@ -94,12 +101,13 @@ impl Case {
     /// A file that can't be read or played.
     pub(crate) fn unreadable(path: &Path, error: &Error) -> Self {
         let path = path.to_string_lossy().into_owned();
-        Self { path, name: String::new(), exit: Exit::Unreadable, text: error.to_string() }
+        Self { path, name: String::new(), exit: Exit::Unreadable, is_checked: true, text: error.to_string() }
     }
 
     fn printed(&self) -> String {
         let word = match self.exit {
-            Exit::Holds => "ok   ",
+            Exit::Holds if self.is_checked => "ok   ",
+            Exit::Holds => "moved",
             Exit::Fails => "FAIL ",
             Exit::Unreadable => "ERROR",
         };

@@ -14,7 +14,13 @@ fn report() -> (Report, Vec<String>) {
         timeline: vec!["> 1.0 worker".into()],
     };
     let failed = told(vec![failure], &["a remark".into()]);
-    let case = |path: &str, name: &str, exit, text| Case { path: path.into(), name: name.into(), exit, text };
+    let case = |path: &str, name: &str, exit, text| Case {
+        path: path.into(),
+        name: name.into(),
+        exit,
+        is_checked: true,
+        text,
+    };
     let cases = [
         case("a.yaml", "holds", Exit::Holds, String::new()),
         case("b.yaml", "fails", Exit::Fails, failed),

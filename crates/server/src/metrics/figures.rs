@@ -13,6 +13,7 @@ use midturn_core::rules::conversation::ToolStatus;
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::mail::{Point, Refusal, ReturnReason, Urgency};
 use midturn_core::rules::view::Agent;
+use midturn_wire::spent::Spent;
 use midturn_wire::stats::{
     AgentStats, ApprovalStats, CallStats, MessageStats, ModelStats, Quantiles, RunStats, Stats, StopStats,
     StoreStats,
@@ -317,6 +318,8 @@ impl Counted {
                 cached_tokens: self.total(CACHED_TOKENS),
                 output_tokens: self.word(TOKENS, OUTPUT),
             },
+            // Money is no figure of a scrape: whoever asks for all this adds it.
+            spent: Spent::default(),
             store: StoreStats {
                 commit_seconds: self.quantiles(&STORE_COMMIT, |_| true),
                 stale_writes: self.total(STALE_WRITES),

@@ -6,7 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
+use midturn_wire::agent::Agent;
 use midturn_wire::process::Health;
+use midturn_wire::spent::Spent;
 use midturn_wire::stats::Stats;
 
 use crate::app::App;
@@ -45,5 +47,7 @@ pub(super) async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
 /// Figures, as JSON.
 #[utoipa::path(get, path = "/v1/stats", responses((status = 200, body = Stats)))]
 pub(super) async fn stats(State(app): State<Arc<App>>) -> Json<Stats> {
-    Json(app.metrics.summary())
+    let agents = app.host.live().into_iter().flat_map(|live| live.coordinator.agents());
+    let agents: Vec<Agent> = agents.map(Agent::from).collect();
+    Json(Stats { spent: Spent::of_agents(&agents), ..app.metrics.summary() })
 }

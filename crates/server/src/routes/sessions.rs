@@ -11,6 +11,7 @@ use midturn_core::rules::characters::is_blank;
 use midturn_core::rules::mail::{Sender, Standing};
 use midturn_core::rules::time::Micros;
 use midturn_wire::session::{NewSession, Resume, Resumed, Session, Sessions};
+use midturn_wire::spent::Spent;
 use midturn_wire::text::Text;
 use midturn_wire::work::{Empty, Stopped};
 
@@ -120,6 +121,8 @@ impl From<&Live> for Session {
     fn from(live: &Live) -> Self {
         let agents = live.coordinator.agents();
         let running = agents.iter().filter(|agent| !matches!(agent.standing, Standing::Resting(_))).count();
+        let used = agents.iter().map(|agent| (agent.usage.into(), agent.cost, agent.priced_at));
+        let spent = Spent::of(used);
         Self {
             session: live.record.id.to_string(),
             title: live.record.title.clone(),
@@ -132,6 +135,7 @@ impl From<&Live> for Session {
             running: running as u64,
             busy: live.coordinator.is_busy(),
             last_seq: live.feed.last(),
+            spent: Some(spent),
         }
     }
 }

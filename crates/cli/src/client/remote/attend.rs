@@ -124,6 +124,10 @@ impl Remote {
             return Err(self.lost());
         }
         let before = self.report().await;
+        // Where it can't be asked any more, its own process has told it.
+        if let Ok(agents) = self.session.agents().await {
+            self.attended.tell_spent(&agents).await;
+        }
         Ok(attending::end(console, over, &self.lead, before).await)
     }
 

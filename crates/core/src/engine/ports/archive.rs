@@ -67,6 +67,17 @@ pub struct SessionSize {
     pub bytes: u64,
 }
 
+/// What the agents of a session that have one model have used together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Used {
+    /// The session.
+    pub session: SessionId,
+    /// The model.
+    pub model: Option<Arc<str>>,
+    /// What its calls have used.
+    pub usage: Usage,
+}
+
 /// An event as it is kept: the JSON of scenarios.md, section 4.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredEvent {
@@ -272,6 +283,20 @@ pub trait Archive: Send + Sync {
 
     /// All sessions, the newest first.
     async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError>;
+
+    /// What model calls have used, by session and model; in any order.
+    async fn used(&self) -> Result<Vec<Used>, StoreError> {
+        let mut used = Vec::new();
+        for SessionSummary { record, .. } in self.sessions().await? {
+            let journal = self.journal(&record.id).await?;
+            used.extend(journal.into_iter().flat_map(|journal| journal.agents).map(|agent| Used {
+                session: record.id.clone(),
+                model: agent.record.model.clone(),
+                usage: agent.usage(|_| true),
+            }));
+        }
+        Ok(used)
+    }
 
     /// What was recorded of a session, for whoever only looks.
     async fn journal(&self, session: &SessionId) -> Result<Option<SessionJournal>, StoreError>;

@@ -156,4 +156,9 @@ pub trait ModelFactory: Send + Sync {
     fn prices(&self, _model: &str) -> Prices {
         Prices::default()
     }
+
+    /// The day that those prices are of, where they are out of a table and nobody's own word.
+    fn priced_at(&self, _model: &str) -> Option<&'static str> {
+        None
+    }
 }
