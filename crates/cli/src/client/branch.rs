@@ -22,6 +22,7 @@ const CARRIED_BY_NOBODY: [&str; 3] = ["no_session", "unknown_session", "not_live
 fn asked<T>(
     args: &ClientArgs,
     env: &Env,
+    only_looks: bool,
     question: impl AsyncFnOnce(&Asking) -> Result<T, Trouble>,
 ) -> Result<Option<T>, Failure> {
     let project = Project::named(&args.place, env)?;
@@ -30,6 +31,8 @@ fn asked<T>(
     match block_on(question(&asking))? {
         Ok(answer) => Ok(Some(answer)),
         Err(Trouble::Nobody) => Ok(None),
+        // Who only looks needs nobody who could answer.
+        Err(Trouble::Suspended(_)) if only_looks => Ok(None),
         Err(trouble) if trouble.code().is_some_and(|code| CARRIED_BY_NOBODY.contains(&code)) => Ok(None),
         Err(trouble) => {
             if let (true, Trouble::Refused(problem)) = (args.json, &trouble) {
@@ -51,7 +54,7 @@ pub(super) fn diff(args: &AgentArgs, env: &Env) -> Result<End, Failure> {
         let diff = asking.client.read(&value)?;
         Ok((value, diff))
     };
-    let (value, diff) = match asked(client, env, question)? {
+    let (value, diff) = match asked(client, env, true, question)? {
         Some(answered) => answered,
         None => {
             let project = Project::named(&client.place, env)?;
@@ -89,7 +92,7 @@ pub(super) fn merge(args: &MergeArgs, env: &Env) -> Result<End, Failure> {
         Ok((value, merged))
     };
     // As one commit it is merged here, whoever carries the session: git keeps us apart.
-    let answered = if message.is_none() { asked(client, env, question)? } else { None };
+    let answered = if message.is_none() { asked(client, env, false, question)? } else { None };
     let (value, merged) = match answered {
         Some(answered) => answered,
         None => {

@@ -58,18 +58,21 @@ fn whoever_needs_a_suspended_holder_is_told_and_it_goes_on_as_if_nobody_had_aske
     assert!(!ended.told.contains("hello") && !ended.told.contains("stop"), "{}", ended.told);
 }
 
-/// `sessions`, `log` and `show` read the store beside a suspended holder.
+/// > D6: `sessions`, `log` and `diff` read the store beside a suspended holder
 #[test]
 fn what_is_kept_is_read_beside_a_suspended_holder() {
     let place = Place::new();
     let (run, pid) = suspended(&place);
+    place.write("repo/new", "by hand\n");
     let (status, out, told) = say(&place, &["sessions"]);
     assert_eq!(status, Some(0), "{told}");
     assert!(out.contains("running (1 at work)  the task"), "{out}");
     assert!(told.contains(&format!("is suspended (process {pid})")), "{told}");
-    for (words, expected) in
-        [(&["log", "last"][..], "lead: bash cat go"), (&["show", "lead"], "command: cat go")]
-    {
+    for (words, expected) in [
+        (&["log", "last"][..], "lead: bash cat go"),
+        (&["show", "lead"], "command: cat go"),
+        (&["diff", "lead"], "+by hand"),
+    ] {
         let (status, out, told) = say(&place, words);
         assert_eq!((status, told.as_str()), (Some(0), ""), "{words:?}");
         assert!(out.contains(expected), "{words:?}: {out}");
