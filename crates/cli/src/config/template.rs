@@ -16,6 +16,9 @@ fn examples() -> Vec<(String, Value)> {
     vec![
         of("agents.tools", json!(["read", "grep", "glob", "edit", "bash"])),
         of("aliases.qwen", json!("local/qwen3")),
+        of("folder.base", json!("~/agents")),
+        of("folder.copy", json!([".env.local", "node_modules"])),
+        of("folder.setup", json!("npm ci")),
         of("model", json!("sonnet")),
         of("models.anthropic/claude-sonnet-4-5.cached", json!(0.3)),
         of("models.anthropic/claude-sonnet-4-5.context_tokens", json!(200_000)),
