@@ -43,6 +43,10 @@ pub struct Agent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "max_turns")]
     pub limit: Option<String>,
+    /// How much of it is used, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "max_turns: 60 of 60 turns are used")]
+    pub limit_used: Option<String>,
     /// How many messages wait in its mailbox.
     pub pending: u64,
     /// What is under way.
@@ -250,6 +254,7 @@ impl From<AgentStatus> for Agent {
             run: status.run,
             turn: status.turn,
             limit: status.limit.map(str::to_owned),
+            limit_used: status.limit_used,
             pending: status.pending as u64,
             activity: status.activity.into_iter().map(Activity::from).collect(),
             tokens: status.usage.total(),
@@ -287,6 +292,7 @@ impl Agent {
             run: journal.stands.run,
             turn,
             limit: None,
+            limit_used: None,
             pending,
             activity: Vec::new(),
             tokens: usage.total(),

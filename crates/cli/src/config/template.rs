@@ -17,7 +17,6 @@ fn examples() -> Vec<(String, Value)> {
         of("agents.tools", json!(["read", "grep", "glob", "edit", "bash"])),
         of("aliases.qwen", json!("local/qwen3")),
         of("folder.base", json!("~/agents")),
-        of("folder.copy", json!([".env.local", "node_modules"])),
         of("folder.setup", json!("npm ci")),
         of("model", json!("sonnet")),
         of("models.anthropic/claude-sonnet-4-5.cached", json!(0.3)),

@@ -66,10 +66,6 @@ impl Attended {
             if let Some(end) = &status.last_end {
                 self.report(&status.name, &end.changes).await;
             }
-            let used = status.limit.and_then(|limit| live.coordinator.used_of(&status.name, limit));
-            if let Some(used) = used {
-                self.console.tell(Tone::Bad, format!("{} is at its limit {used}", status.name)).await;
-            }
         }
         let newest = carrier.sessions().await.ok().and_then(|all| Some(all.first()?.record.id.clone()));
         self.tell_news(project, &live.record, newest.as_ref()).await;
@@ -218,8 +214,13 @@ impl Attended {
         }
     }
 
-    /// What all of it took: tokens, and money where it is known.
-    pub(crate) async fn tell_spent<'a>(&self, agents: impl IntoIterator<Item = &'a Agent>) {
+    /// Which limits were reached, and what all of it took: tokens, and money where it is known.
+    pub(crate) async fn tell_spent(&self, agents: &[Agent]) {
+        for Agent { name, limit_used, .. } in agents {
+            if let Some(used) = limit_used {
+                self.console.tell(Tone::Bad, format!("{name} is at its limit {used}")).await;
+            }
+        }
         let spent = Spent::of_agents(agents);
         if spent.tokens > 0 {
             self.console.tell(Tone::Quiet, format!("used: {spent}")).await;

@@ -62,6 +62,7 @@ fn whoever_needs_a_suspended_holder_is_told_and_it_goes_on_as_if_nobody_had_aske
 #[test]
 fn what_is_kept_is_read_beside_a_suspended_holder() {
     let place = Place::new();
+    place.git(&["commit", "--quiet", "--allow-empty", "--message", "begin"]);
     let (run, pid) = suspended(&place);
     place.write("repo/new", "by hand\n");
     let (status, out, told) = say(&place, &["sessions"]);

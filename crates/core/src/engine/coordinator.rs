@@ -46,6 +46,8 @@ pub struct AgentStatus {
     pub turn: TurnId,
     /// The limit that keeps it from being woken until a person raises it.
     pub limit: Option<&'static str>,
+    /// How much of it is used, in words.
+    pub limit_used: Option<String>,
     /// How many messages wait for it.
     pub pending: usize,
     /// How its last run ended.
@@ -219,12 +221,6 @@ impl Coordinator {
         self.session.whole(|session| async move { session.workplace.merge(&agent).await }).await
     }
 
-    /// How much an agent has used of what a setting limits, or the session, whose settings begin with `session.`.
-    pub fn used_of(&self, agent: &AgentName, setting: &str) -> Option<String> {
-        let own = self.session.agent(agent.as_str())?.state.lock().budget.used_of(setting);
-        own.or_else(|| self.session.budget.used_of(setting, self.now()))
-    }
-
     /// What all agents together have used.
     pub fn spent(&self) -> Spent {
         self.session.budget.spent()
@@ -258,7 +254,13 @@ fn status(session: &Session, cell: &AgentCell) -> AgentStatus {
     let is_priced =
         cell.model.as_ref().is_some_and(|model| session.models.prices(model) != Prices::default());
     let priced_at = cell.model.as_ref().and_then(|model| session.models.priced_at(model));
+    let limit = cell.mailbox.limit();
     let state = cell.state.lock();
+    // Those of the session begin with `session.`.
+    let used = |limit| {
+        let of_session = || session.budget.used_of(limit, session.clock.now());
+        state.budget.used_of(limit).or_else(of_session)
+    };
     AgentStatus {
         name: cell.name.clone(),
         role: cell.role,
@@ -267,7 +269,8 @@ fn status(session: &Session, cell: &AgentCell) -> AgentStatus {
         standing: cell.mailbox.standing(),
         run: cell.mailbox.run(),
         turn: state.turn,
-        limit: cell.mailbox.limit(),
+        limit,
+        limit_used: limit.and_then(used),
         pending: cell.mailbox.ids().len(),
         last_end: state.last_end.clone(),
         activity: state.activity.clone(),
