@@ -87,11 +87,11 @@ fn no_canary(place: &str, bytes: &[u8]) {
     }
 }
 
-/// All files below a folder, but for worktrees: what agents write there is theirs.
+/// All files below a folder, but for worktrees and what is kept to undo turns: what agents write there is theirs.
 fn files(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() && !path.ends_with("worktrees") {
+        if path.is_dir() && !["worktrees", "undo"].iter().any(|theirs| path.ends_with(theirs)) {
             files(&path, found);
         } else if path.is_file() {
             found.push(path);

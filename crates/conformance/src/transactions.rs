@@ -353,7 +353,9 @@ pub(crate) async fn a_session_that_is_removed_is_nobody_and_the_others_stay(give
     assert_eq!(given.archive.journal(&stays.id).await.unwrap().unwrap(), before);
     // Its id is free, and what it had is not the new one's.
     let store = given.archive.begin(gone.clone()).await.unwrap();
-    store.submit(rows(vec![said("lead", "anew")])).await.unwrap();
+    let (agents, rows_of_it) = (vec![agent(0, "lead")], vec![said("lead", "anew")]);
+    let anew = Transaction { agents, rows: rows_of_it, ..Transaction::default() };
+    store.submit(Arc::new(anew)).await.unwrap();
     assert_eq!(contents(&*given.archive, &gone.id, "lead").await, ["anew"]);
     // While it is open, its removal fences it off, too.
     assert!(given.archive.remove(&gone.id).await.unwrap());

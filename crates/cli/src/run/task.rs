@@ -28,8 +28,7 @@ pub(super) fn task(args: &RunArgs, env: &Env) -> Result<String, Failure> {
         Some("-") | None => None,
         Some(said) => Some(said),
     };
-    let in_file =
-        said.and_then(|said| said.strip_prefix('@')).map(|path| file(Path::new(path), limit(args, env)?));
+    let in_file = said.and_then(named_file).map(|path| file(Path::new(path), limit(args, env)?));
     let in_file = in_file.transpose()?;
     let task = in_file.as_deref().or(said).map(prepare::task).transpose()?;
     match (task, steers) {
@@ -48,6 +47,12 @@ fn nothing_piped(steer_stdin: bool) -> &'static str {
     } else {
         "`-` is a task from standard input, but nothing is piped to it: midturn run - < task.md, or midturn run @task.md"
     }
+}
+
+/// The file that `@FILE` names. A text such as `@worker, go on` names none: it has words.
+fn named_file(said: &str) -> Option<&str> {
+    let path = said.strip_prefix('@')?;
+    (!path.contains(char::is_whitespace) || Path::new(path).exists()).then_some(path)
 }
 
 /// A task that stands in a file.
