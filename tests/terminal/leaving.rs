@@ -248,6 +248,11 @@ async fn a_pipe_once_and_plain_give_lines() {
         let ground = Ground::new();
         let run = run_of(&ground, "edits").replace("run ", &format!("run {words} "));
         let terminal = in_a_shell(&ground, USUAL, &run);
+        if words == "--plain" {
+            terminal.sees("all is done: say what comes next, or /quit").await;
+            terminal.types("/quit");
+            terminal.send(&["Enter"]);
+        }
         let screen = terminal.sees("left with 0").await;
         assert!(has(&screen, "All is done.") && !terminal.alternate_on(), "{words}: {screen:#?}");
     }

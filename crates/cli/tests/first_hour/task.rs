@@ -37,6 +37,7 @@ fn the_task_comes_from_a_pipe_or_a_file() {
         (&[], &[], "Fix it.\n"),
         (&["@task.md"], &[("task.md", &b"Fix it.\n\n"[..])], ""),
         (&["@task.md", "--steer-stdin"], &[("task.md", b"Fix it.")], ""),
+        (&["@my task.md"], &[("my task.md", b"Fix it.")], ""),
     ] {
         let (status, task, told) = run(words, files, input.as_bytes());
         assert_eq!((status, task.as_str()), (Some(0), "Fix it."), "{words:?}: {told}");
