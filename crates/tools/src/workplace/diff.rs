@@ -1,13 +1,27 @@
 //! What an agent's branch changed since it began, with what is not committed yet.
 
-use midturn_core::engine::ports::Diff;
+use midturn_core::engine::ports::{Diff, ToolError};
+use midturn_core::rules::id::AgentName;
 
+use super::GitWorkplace;
 use super::git::{Git, GitError};
 use super::snapshot::snapshot;
 use super::worktree::{FolderState, Worktree};
 
 /// How much of a patch is given, in bytes.
 const PATCH_MAX: usize = 1 << 20;
+
+impl GitWorkplace {
+    /// What is not committed in the project folder, where an agent works that has no worktree.
+    pub(super) async fn diff_of_project(&self, agent: &AgentName) -> Result<Diff, ToolError> {
+        let failed = |error: &dyn std::fmt::Display| {
+            ToolError(format!("no diff of the folder `{agent}` works in: {error}"))
+        };
+        let repository = self.repository().await.map_err(|e| failed(&e))?;
+        let project = repository.project().await.map_err(|e| failed(&e))?;
+        of_files(&project).await.map_err(|error| failed(&error))
+    }
+}
 
 /// The difference between the branch's start and what is in the worktree, or on the branch
 /// where there is no worktree any more.
@@ -24,7 +38,7 @@ pub(super) async fn diff(worktree: &Worktree) -> Result<Diff, GitError> {
 }
 
 /// The difference between the start and the files that are there.
-pub(super) async fn of_files(worktree: &Worktree) -> Result<Diff, GitError> {
+async fn of_files(worktree: &Worktree) -> Result<Diff, GitError> {
     let seen = snapshot(worktree).await?;
     let note = seen.left_out.as_ref().map(|complaint| format!("not all files could be read: {complaint}"));
     patch(worktree, &seen.git, &seen.object, note.as_deref()).await

@@ -50,6 +50,7 @@ pub use self::apart::Ready;
 pub use self::place::{AgentPlace, GitAccess, Isolation, PlaceOf, Reach};
 pub use self::ready::{Listener, Wishes};
 pub use self::remains::{Remains, news};
+pub use self::undo::TURNS_KEPT;
 
 use self::by_tool::ByTool;
 use self::folders::SessionFolders;
@@ -66,9 +67,6 @@ use crate::sandbox::Tier;
 use crate::seen::Together;
 use crate::toolbox::{names, work_tools};
 use crate::tools::commit::COMMIT;
-
-/// How many turns in the project folder can be undone where nobody says otherwise.
-pub const TURNS_KEPT: usize = 100;
 
 /// The places of one session's agents in one project.
 pub struct GitWorkplace {
@@ -198,13 +196,6 @@ impl GitWorkplace {
         self
     }
 
-    /// With so many turns in the project folder that can be undone; 0: none is kept.
-    #[must_use]
-    pub fn turns_kept(mut self, turns: usize) -> Self {
-        self.turns_kept = turns;
-        self
-    }
-
     /// The folder an agent works in, once its place is open.
     pub fn folder(&self, agent: &AgentName) -> Option<PathBuf> {
         self.opened.lock().get(agent).map(|opened| opened.context.root.path().to_owned())
@@ -255,17 +246,6 @@ impl GitWorkplace {
         let tools = Arc::new(ToolSet::new(tools));
         let (notes, unready) = (Mutex::new(notes), Mutex::new(unready));
         Ok(Opened { context, tools, worktree, notes, unready, last_words: Mutex::default() })
-    }
-
-    /// Who keeps what is changed in the project folder. `None`: nobody wants to undo it.
-    fn recorder(&self, layout: Arc<RepositoryLayout>) -> std::io::Result<Option<Arc<Recorder>>> {
-        if self.turns_kept == 0 {
-            return Ok(None);
-        }
-        let places = (self.project.canonicalize()?, self.folders()?.state.clone());
-        let session = worktree::part_of_branch(&self.session);
-        let made = || Arc::new(Recorder::new(layout, places, &session, self.mark.clone(), self.turns_kept));
-        Ok(Some(self.recorder.get_or_init(made).clone()))
     }
 
     /// The session's own folders. What is left of temporary ones of a killed process is removed.
@@ -400,16 +380,6 @@ impl GitWorkplace {
             worktree.take_over_linked().await.map_err(|e| failed(&e))?;
         }
         Ok(worktree)
-    }
-
-    /// What is not committed in the project folder, where an agent works that has no worktree.
-    async fn diff_of_project(&self, agent: &AgentName) -> Result<Diff, ToolError> {
-        let failed = |error: &dyn std::fmt::Display| {
-            ToolError(format!("no diff of the folder `{agent}` works in: {error}"))
-        };
-        let repository = self.repository().await.map_err(|e| failed(&e))?;
-        let project = repository.project().await.map_err(|e| failed(&e))?;
-        diff::of_files(&project).await.map_err(|error| failed(&error))
     }
 }
 

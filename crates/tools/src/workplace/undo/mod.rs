@@ -23,10 +23,15 @@ use self::plan::{Plan, TurnChanges};
 use self::recorder::take;
 use self::tool::Recorded;
 use self::trees::Trees;
+use super::GitWorkplace;
 use super::git::GitError;
+use super::layout::RepositoryLayout;
 use super::worktree::part_of_branch;
 use crate::context::off_the_runtime;
 use crate::own_folder;
+
+/// How many turns in the project folder can be undone where nobody says otherwise.
+pub const TURNS_KEPT: usize = 100;
 
 /// Why nothing was undone.
 #[derive(Debug, thiserror::Error)]
@@ -128,6 +133,26 @@ impl Undo {
 pub(super) fn recorded(tools: Vec<Arc<dyn Tool>>, recorder: &Arc<Recorder>) -> Vec<Arc<dyn Tool>> {
     let recorded = |tool| Arc::new(Recorded { tool, recorder: recorder.clone() }) as Arc<dyn Tool>;
     tools.into_iter().map(recorded).collect()
+}
+
+impl GitWorkplace {
+    /// With so many turns in the project folder that can be undone; 0: none is kept.
+    #[must_use]
+    pub fn turns_kept(mut self, turns: usize) -> Self {
+        self.turns_kept = turns;
+        self
+    }
+
+    /// Who keeps what is changed in the project folder. `None`: nobody wants to undo it.
+    pub(super) fn recorder(&self, layout: Arc<RepositoryLayout>) -> std::io::Result<Option<Arc<Recorder>>> {
+        if self.turns_kept == 0 {
+            return Ok(None);
+        }
+        let places = (self.project.canonicalize()?, self.folders()?.state.clone());
+        let session = part_of_branch(&self.session);
+        let made = || Arc::new(Recorder::new(layout, places, &session, self.mark.clone(), self.turns_kept));
+        Ok(Some(self.recorder.get_or_init(made).clone()))
+    }
 }
 
 /// What a file is to become. `None`: gone.
