@@ -336,7 +336,7 @@ impl Effective {
             max_depth: pick!(max_depth, 4),
             max_agents: pick!(max_agents, 64),
             limits: own.limits.or(file.limits),
-            retry_attempts: pick!(retry_attempts, 20),
+            retry_attempts: pick!(retry_attempts, 5),
             retry_time: pick!(retry_time, 300_000_000),
             retry_base: pick!(retry_base, 500_000),
             retry_cap: pick!(retry_cap, 30_000_000),

@@ -215,10 +215,18 @@ pub(super) fn free(key: &str) -> Option<Vec<&str>> {
     segments.iter().all(|segment| !segment.is_empty()).then_some(segments)
 }
 
+/// The settings of a session of which nobody says anything: an overload is waited out, as long as `retry.time`
+/// lets it, since a person has an agent there that would fail (docs/decisions/0040).
+fn settings() -> Settings {
+    let mut settings = Settings::default();
+    settings.retry.attempts = 20;
+    settings
+}
+
 /// Every key with its default, by its dotted name.
 pub(super) fn defaults() -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
-    for part in [GENERAL.clone(), serde_json::to_value(Settings::default()).unwrap_or_default()] {
+    for part in [GENERAL.clone(), serde_json::to_value(settings()).unwrap_or_default()] {
         all.extend(flat(&part).into_iter().map(|(key, value)| (key, value.clone())));
     }
     for (key, value) in BUILT_IN.iter().flat_map(|one| providers::unsaid(one.name, Some(one.dialect))) {
@@ -369,7 +377,7 @@ mod tests {
         let (general, patch) = read_types(&all).unwrap();
         let mut settings = Settings { max_turns: 99, ..Settings::default() };
         settings.patch(&patch);
-        assert_eq!((general, settings), (General::default(), Settings::default()));
+        assert_eq!((general, settings), (General::default(), super::settings()));
     }
 
     /// A22: the table is the settings' own.

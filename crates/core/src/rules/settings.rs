@@ -318,7 +318,7 @@ settings! {
     /// Retries of model calls (semantics.md, section 7).
     Retry / RetryPatch {
         /// How many calls one turn may make.
-        attempts: u32 = 20 => 1; Down(Number),
+        attempts: u32 = 5 => 1; Down(Number),
         /// Within what time, from the first call's start to the last one's.
         time: Span = Span::secs(300); Down(Time),
         /// The first wait; each further one is twice as long.

@@ -6,7 +6,7 @@ use midturn_core::engine::ports::{Archive, SessionJournal};
 use midturn_core::rules::event::{EventKind, Halt};
 use midturn_core::rules::id::{MessageId, SessionId};
 use midturn_core::rules::mail::{ReceiptState, Sender};
-use midturn_core::rules::settings::{Retry, Settings};
+use midturn_core::rules::settings::Settings;
 
 /// What makes a store as version 1 left it, in SQLite and in PostgreSQL.
 pub(crate) const VERSION_1: [[&str; 3]; 2] = [
@@ -36,10 +36,9 @@ pub(crate) async fn version_1(archive: &dyn Archive) {
 
 fn is_whole(journal: &SessionJournal) {
     let [lead, worker] = &journal.agents[..] else { panic!("{:?}", journal.agents) };
-    let of_then = Settings { retry: Retry { attempts: 5, ..Retry::default() }, ..Settings::default() };
-    let settings = Settings { max_turns: 40, ..of_then.clone() };
+    let settings = Settings { max_turns: 40, ..Settings::default() };
     assert_eq!(*lead.record.settings, settings, "what is gone is ignored, what is missing is the default");
-    assert_eq!(*worker.record.settings, of_then);
+    assert_eq!(*worker.record.settings, Settings::default());
     assert_eq!((lead.stands.run, lead.stands.turns, lead.stands.calls, lead.rows.len()), (1, 2, 2, 5));
     let stop = lead.tail.last().map(|event| &event.kind);
     assert!(matches!(stop, Some(EventKind::StopRequested { reason: Halt::Stop, .. })), "{stop:?}");
