@@ -23,6 +23,9 @@ use midturn_core::rules::time::{Micros, Span};
 use crate::error::{Place, Source};
 use crate::values::{Absent, At, Texts};
 
+/// What begins the refusal of a spawn whose agent the file doesn't have.
+pub(crate) const ABSENT: &str = "the scenario has no agent";
+
 /// A scenario (scenarios.md, section 1).
 #[derive(Clone, Debug)]
 pub struct Scenario {

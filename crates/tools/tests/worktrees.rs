@@ -10,6 +10,8 @@ use support::project::{Project, run};
 #[tokio::test]
 async fn each_subagent_has_its_own_worktree_and_the_lead_the_folder_itself() {
     let project = Project::new();
+    project.git(&["config", "user.name", "p"]);
+    project.git(&["config", "user.email", "p@example.invalid"]);
     let workplace = project.workplace();
     run(&workplace, "lead", "echo lead > lead.txt").await;
     let one = run(&workplace, "one", "echo 1 > a.txt; echo new > new.txt; test ! -e lead.txt").await;
@@ -29,7 +31,7 @@ async fn each_subagent_has_its_own_worktree_and_the_lead_the_folder_itself() {
     assert_eq!(project.git(&["show", "midturn/s1/one:a.txt"]), "1");
     assert_eq!(
         project.git(&["log", "-1", "--format=%an <%ae> %s", "midturn/s1/one"]),
-        "one <one@midturn.invalid> one: run 1"
+        "p <p@example.invalid> one: run 1"
     );
     assert_eq!(project.git(&["status", "--porcelain"]), "?? lead.txt");
     assert_eq!(project.git(&["log", "--format=%s"]), "c");

@@ -7,8 +7,8 @@ use midturn_core::rules::event::{Event, EventKind, Outcome};
 use midturn_core::rules::id::{AgentName, CallId, RunId};
 
 use super::{Miss, runs};
-use crate::play::ABSENT;
 use crate::record::Record;
+use crate::scenario::ABSENT;
 use crate::scenario::{Claim, Ended, Scenario};
 
 /// All that the script lacked and no expectation names.

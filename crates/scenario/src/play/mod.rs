@@ -21,7 +21,6 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub use real::{RealWorkplace, RealWorkplaces};
-pub(crate) use stage::ABSENT;
 
 use crate::error::{Error, Place};
 use crate::expect::Worktrees;

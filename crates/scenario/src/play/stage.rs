@@ -10,13 +10,10 @@ use midturn_core::rules::settings::{Patched, Settings};
 
 use super::{Witnesses, refused};
 use crate::error::Error;
-use crate::scenario::{Agent, Scenario, Start};
+use crate::scenario::{ABSENT, Agent, Scenario, Start};
 
 /// The name under which every scripted model goes.
 const SCRIPTED: &str = "scripted";
-
-/// What begins the refusal of a spawn whose agent the file doesn't have.
-pub(crate) const ABSENT: &str = "the scenario has no agent";
 
 /// The scripts by agent.
 pub(super) fn scripts(scenario: &Scenario) -> Scripts {
