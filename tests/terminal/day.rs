@@ -20,6 +20,13 @@ async fn types(terminal: &Terminal, line: &str, says: &str) -> Vec<String> {
     terminal.sees(says).await
 }
 
+/// The same, and waits until the shell is there again: what is typed before may be read by what still runs.
+async fn done(terminal: &Terminal, line: &str, says: &str) -> Vec<String> {
+    // As it is typed it doesn't say so.
+    types(terminal, &format!("{line}; echo 'all' 'said'"), "all said").await;
+    terminal.sees(says).await
+}
+
 /// Answers a request with a key until nobody asks for it any more: one that has only just come is not answered.
 async fn answers(terminal: &Terminal, key: &str, asks: &str) {
     loop {
@@ -63,30 +70,32 @@ async fn a_day_from_an_empty_home_to_a_clean_repository() {
     answers(&terminal, "C-y", "lead asks: edit").await;
     terminal.sees("All is written.").await;
     terminal.send(&["C-d"]);
+    terminal.sees("Ctrl+D again leaves").await;
+    terminal.send(&["C-d"]);
     let screen = terminal.sees("midturn merge worker").await;
     assert!(has(&screen, "midturn diff worker"), "{screen:#?}");
 
     // What the worker made is looked at and taken, though no Midturn runs.
-    let screen = types(&terminal, "midturn diff worker", "+notes").await;
+    let screen = done(&terminal, "midturn diff worker", "+notes").await;
     assert!(!has(&screen, "wrong.txt"), "{screen:#?}");
-    types(&terminal, "git commit -qam README; midturn merge worker", "merged").await;
+    done(&terminal, "git commit -qam README; midturn merge worker", "merged").await;
     assert_eq!((read("notes.txt"), read("README")), ("notes\n".to_owned(), "The project.\n".to_owned()));
 
     // A second word; a third, in the middle of which the power goes.
-    types(&terminal, "midturn resume last --once 'And now?'", "The second word is heard.").await;
+    done(&terminal, "midturn resume last --once 'And now?'", "The second word is heard.").await;
     let third =
         "midturn resume last --once --mode auto 'A last thing.' & echo $! > ../run/pid; wait; echo gone";
-    types(&terminal, third, "bash until").await;
+    done(&terminal, third, "bash until").await;
     output(ground.command("kill").args(["-9", fs::read_to_string(ground.path("run/pid")).unwrap().trim()]));
     terminal.sees("gone").await;
     ground.go("lead", "third");
-    types(&terminal, "midturn resume last --once", "Done for today.").await;
-    types(&terminal, "midturn sessions; midturn show lead | tail -n 3", "Done for today.").await;
+    done(&terminal, "midturn resume last --once", "Done for today.").await;
+    done(&terminal, "midturn sessions; midturn show lead | tail -n 3", "Done for today.").await;
 
     // The person doesn't want the lead's README after all; what nobody needs any more goes.
-    types(&terminal, "midturn undo", "restored  README").await;
+    done(&terminal, "midturn undo", "restored  README").await;
     assert_eq!(read("README"), "A project.\n");
-    types(&terminal, "midturn prune --yes", "removed").await;
+    done(&terminal, "midturn prune --yes", "removed").await;
     let branches = output(ground.command("git").args(["branch", "--list", "midturn/*"]));
     assert_eq!(branches, "", "a merged branch is not needed");
     terminal.types("exit 0");
