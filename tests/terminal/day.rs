@@ -83,9 +83,8 @@ async fn a_day_from_an_empty_home_to_a_clean_repository() {
 
     // A second word; a third, in the middle of which the power goes.
     done(&terminal, "midturn resume last --once 'And now?'", "The second word is heard.").await;
-    let third =
-        "midturn resume last --once --mode auto 'A last thing.' & echo $! > ../run/pid; wait; echo gone";
-    done(&terminal, third, "bash until").await;
+    let third = "midturn resume last --once --mode auto 'A last thing.' < /dev/null & echo $! > ../run/pid; wait; echo go''ne";
+    types(&terminal, third, "bash until").await;
     output(ground.command("kill").args(["-9", fs::read_to_string(ground.path("run/pid")).unwrap().trim()]));
     terminal.sees("gone").await;
     ground.go("lead", "third");
@@ -93,7 +92,7 @@ async fn a_day_from_an_empty_home_to_a_clean_repository() {
     done(&terminal, "midturn sessions; midturn show lead | tail -n 3", "Done for today.").await;
 
     // The person doesn't want the lead's README after all; what nobody needs any more goes.
-    done(&terminal, "midturn undo", "restored  README").await;
+    done(&terminal, "midturn undo 9", "restored  README").await;
     assert_eq!(read("README"), "A project.\n");
     done(&terminal, "midturn prune --yes", "removed").await;
     let branches = output(ground.command("git").args(["branch", "--list", "midturn/*"]));
