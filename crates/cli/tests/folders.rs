@@ -6,11 +6,10 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::chown;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use common::Place;
 use serde_json::{Value, json};
@@ -81,22 +80,7 @@ fn server(replies: Vec<String>) -> (String, JoinHandle<Vec<Value>>) {
 }
 
 fn answer(stream: &TcpStream, reply: &str) -> Value {
-    stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
-    let mut reader = BufReader::new(stream);
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        let line = line.trim_end().to_ascii_lowercase();
-        if line.is_empty() {
-            break;
-        }
-        if let Some(value) = line.strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
+    let (_, body) = common::request(stream);
     let mut stream = stream;
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close";
     write!(stream, "{head}\r\n\r\n{reply}").unwrap();

@@ -6,10 +6,9 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use common::Place;
 use serde_json::Value;
@@ -46,24 +45,7 @@ fn server() -> (String, JoinHandle<(String, Value)>) {
 }
 
 fn answer(stream: TcpStream, reply: &str) -> (String, Value) {
-    stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
-    let mut reader = BufReader::new(&stream);
-    let (mut head, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        let line = line.trim_end().to_ascii_lowercase();
-        if line.is_empty() {
-            break;
-        }
-        if let Some(value) = line.strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        head.push_str(&line);
-        head.push('\n');
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
+    let (head, body) = common::request(&stream);
     let headers = "content-type: text/event-stream\r\nconnection: close";
     write!(&stream, "HTTP/1.1 200 OK\r\n{headers}\r\n\r\n{reply}").unwrap();
     (head, serde_json::from_slice(&body).unwrap())

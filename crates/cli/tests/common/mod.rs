@@ -5,6 +5,7 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "shared by several test binaries")]
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -19,6 +20,29 @@ const PATIENCE: Timespec = Timespec { tv_sec: 120, tv_nsec: 0 };
 pub fn until_ready(source: impl AsFd, wanted: &str) {
     let mut ready = [PollFd::new(&source, PollFlags::IN)];
     assert!(poll(&mut ready, Some(&PATIENCE)).unwrap() > 0, "nothing came: {wanted}");
+}
+
+/// A request that a provider of a test's gets: its head, a line each in lower case, and its body.
+pub fn request(stream: &TcpStream) -> (String, Vec<u8>) {
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(PATIENCE.tv_sec.unsigned_abs()))).unwrap();
+    let mut reader = BufReader::new(stream);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let line = line.trim_end().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        head.push_str(&line);
+        head.push('\n');
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    (head, body)
 }
 
 /// The folders of one test; removed at its end.

@@ -1,9 +1,8 @@
 //! A provider's server on loopback, and a proxy: each connection is answered as a test says.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -36,22 +35,7 @@ pub(crate) fn server(
 }
 
 fn read(stream: &TcpStream) -> Asked {
-    stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
-    let mut reader = BufReader::new(stream);
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        let line = line.trim_end().to_ascii_lowercase();
-        if line.is_empty() {
-            break;
-        }
-        if let Some(value) = line.strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
+    let (_, body) = common::request(stream);
     Asked { body: serde_json::from_slice(&body).unwrap_or_default() }
 }
 

@@ -157,6 +157,10 @@ impl Recorder {
             too_much => {
                 if too_much.is_some() {
                     held.forget()?;
+                    let why = format!("more than {} MiB were kept of them", BYTES_MAX >> 20);
+                    let text =
+                        format!("`midturn undo` no longer takes back what earlier turns changed: {why}");
+                    self.note.lock().get_or_insert(text);
                 }
                 Ledger::new(self.layout.top.clone(), self.folder.clone())
             }
