@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use midturn_core::engine::ports::{Model, ModelFactory, ModelFailure, Observer, RealClock, Request};
 use midturn_core::engine::{AgentSpec, Coordinator, Templates, ToolSet};
 use midturn_core::rules::conversation::{Block, Reply, ToolUse};
-use midturn_core::rules::event::{Event, EventKind, Scope};
+use midturn_core::rules::event::{Event, EventKind, Halt, Scope};
 use midturn_core::rules::id::{AgentName, CallId};
 use midturn_core::rules::mail::{Sender, Standing};
 use midturn_core::rules::settings::Settings;
@@ -152,5 +152,15 @@ async fn nothing_starts_behind_a_close_or_a_shutdown() {
         let told = log.events.lock().len();
         coordinator.quiet().await;
         assert_eq!(behind(&coordinator, &log, told), (vec![], vec![]));
+        assert_eq!(runs_behind_a_shutdown(&log), vec![]);
     }
+}
+
+/// The runs that begin behind the place that a shutdown has in the record.
+fn runs_behind_a_shutdown(log: &Log) -> Vec<Event> {
+    let events = log.events.lock();
+    let shuts =
+        |event: &&Event| matches!(&event.kind, EventKind::StopRequested { reason: Halt::Shutdown, .. });
+    let behind = events.iter().skip_while(|event| !shuts(event));
+    behind.filter(|event| matches!(event.kind, EventKind::RunStarted { .. })).cloned().collect()
 }

@@ -98,6 +98,31 @@ fn mail_sits_on_no_idle_agent_when_what_woke_it_is_taken_back() {
     assert_eq!(mailbox.run(), 1);
 }
 
+fn shutdown() -> StopOrder {
+    StopOrder { by: Sender::User, halt: Halt::Shutdown, run: None }
+}
+
+/// The shutdown comes between the run's first boundary and its place in the record.
+#[test]
+fn a_run_that_nothing_is_recorded_of_never_begins_behind_a_shutdown() {
+    let mailbox = running();
+    assert!(mailbox.begins());
+    let stopped = mailbox.stop(shutdown());
+    assert!(!stopped.changed, "what has not begun is not stopped: it stays asked for");
+    assert!(!mailbox.starts(), "there is no place for it behind the shutdown's");
+    assert_eq!((mailbox.standing(), mailbox.run()), (Standing::Resting(Rest::Idle), 0));
+    let person = mailbox.stop(StopOrder { by: Sender::User, halt: Halt::Stop, run: None });
+    assert!(person.begins, "whoever stops it now means the run that would begin at the next start");
+}
+
+#[test]
+fn a_run_that_is_recorded_is_one_that_a_shutdown_stops() {
+    let mailbox = running();
+    assert!(mailbox.begins() && mailbox.starts());
+    assert!(mailbox.stop(shutdown()).changed);
+    assert!(matches!(mailbox.standing(), Standing::Winding { then: Rest::Stopped, restart: false }));
+}
+
 #[test]
 fn a_finished_result_is_never_overwritten() {
     let call = |id: &str| PlannedCall {

@@ -200,6 +200,12 @@ impl Driver {
         }
     }
 
+    /// The run has not begun: the agent rests, as if nobody had driven it.
+    pub(super) fn goes_back(self) {
+        *self.cell.body.lock() = Some(self.body);
+        self.session.rested.notify_waiters();
+    }
+
     /// Everything of the run is recorded: the agent rests, or its next run starts.
     pub(super) async fn settle(self) -> Standing {
         let Self { session, cell, body, .. } = self;

@@ -16,15 +16,19 @@ use crate::rules::event::Outcome;
 use crate::rules::run::Ending;
 
 impl Driver {
-    /// Runs to the run's end, also when something panics on the way.
-    pub(super) async fn run_guarded(&mut self) {
-        let Err(panic) = unwinding(self.run_to_its_end()).await else { return };
+    /// Runs to the run's end, also when something panics on the way. `false`: it has not begun.
+    pub(super) async fn run_guarded(&mut self) -> bool {
+        let panic = match unwinding(self.run_to_its_end()).await {
+            Ok(began) => return began,
+            Err(panic) => panic,
+        };
         let what = format!("internal: {}", words_of(&*panic));
         tracing::error!(agent = %self.cell.name, panic = %what, "a driver panicked: its run ends");
         if let Err(panic) = unwinding(self.close_after_panic(&what)).await {
             tracing::error!(agent = %self.cell.name, panic = %words_of(&*panic), "and so did its end");
             self.end_bare(&what).await;
         }
+        true
     }
 
     /// Ends the calls, closes the open turn as after a crash, and ends the run.
@@ -91,7 +95,7 @@ impl Driver {
 }
 
 /// Polls a future, and gives the panic if it panics.
-async fn unwinding(work: impl Future<Output = ()>) -> Result<(), Box<dyn Any + Send>> {
+async fn unwinding<T>(work: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
     // Whoever looks at what the panic left is this module, and it takes nothing for granted.
     AssertUnwindSafe(work).catch_unwind().await
 }

@@ -5,15 +5,16 @@ use crate::rules::conversation::{InterruptReason, Partial};
 use crate::rules::recovery::Left;
 
 impl Driver {
-    /// Records what the end of the process before has made of the turn.
-    pub(super) async fn go_on(&mut self, left: Left) {
+    /// Records what the end of the process before has made of the turn. `false`: as [`Driver::begin`].
+    pub(super) async fn go_on(&mut self, left: Left) -> bool {
         self.is_at(self.run.turn());
         match left {
-            Left::NotBegun => self.begin().await,
+            Left::NotBegun => return self.begin().await,
             Left::Calling => self.call_was_lost().await,
             // Results of lost calls are recorded as any others.
             Left::Start | Left::Between | Left::Replied(_) | Left::Tools { .. } => {}
         }
+        true
     }
 
     /// A model call was lost: a partial reply of which nothing came.

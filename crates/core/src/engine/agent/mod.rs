@@ -47,7 +47,10 @@ pub(crate) async fn drive(session: &Arc<Session>, cell: &Arc<AgentCell>) {
         }
         let body = cell.body.lock().take().unwrap_or_default();
         let mut driver = Driver::new(session.clone(), cell.clone(), body);
-        driver.run_guarded().await;
+        if !driver.run_guarded().await {
+            driver.goes_back();
+            break;
+        }
         if driver.settle().await != Standing::Running {
             break;
         }
@@ -137,11 +140,15 @@ impl Driver {
         recorded.is_ok()
     }
 
-    async fn run_to_its_end(&mut self) {
+    /// `false`: the process ends, and the run has not begun.
+    async fn run_to_its_end(&mut self) -> bool {
         let _timer = self.timer();
-        match self.goes_on.take() {
+        let begins = match self.goes_on.take() {
             Some(open) => self.go_on(open.left).await,
             None => self.begin().await,
+        };
+        if !begins {
+            return false;
         }
         if self.body.equipment.is_none() {
             self.equip().await;
@@ -162,7 +169,7 @@ impl Driver {
                 Step::RunTools(start) => self.run_tools(start).await,
                 Step::Finish(ending) => {
                     if self.finish(ending).await {
-                        return;
+                        return true;
                     }
                 }
             }
@@ -181,22 +188,32 @@ impl Driver {
         self.run.step(&self.cell.mailbox)
     }
 
-    async fn begin(&mut self) {
+    /// Records that the run has begun. `false`: the process ends, and it begins at the next start.
+    async fn begin(&mut self) -> bool {
         self.is_at(0);
-        let prompt = self.cell.state.lock().prompt.take();
-        let trigger = match &prompt {
+        let asked = self.cell.state.lock().prompt.clone();
+        let trigger = match &asked {
             Some(_) => Trigger::Prompt,
             None => Trigger::Mail(self.mailbox().ids()),
         };
         let mut draft = Draft::event(self.place(), EventKind::RunStarted { trigger });
+        if let Some(text) = asked {
+            self.line(&mut draft, Line::Prompt(text));
+        }
+        let recorded = self.record_begin(draft).await;
+        if matches!(recorded, Ok(false)) {
+            return false;
+        }
+        // Also where the store has refused it: the run ends, and the next one answers the prompt.
+        let prompt = self.cell.state.lock().prompt.take();
         if let Some(text) = prompt {
-            self.line(&mut draft, Line::Prompt(text.clone()));
             self.append(Entry::User(Injected::prompt(text)));
         }
-        if self.record_or_end(draft).await {
+        if self.obey(recorded.map(drop)) {
             self.cell.state.lock().begun = self.run.id();
             self.session.rested.notify_waiters();
         }
+        true
     }
 
     /// The first run opens the agent's workplace and its model.

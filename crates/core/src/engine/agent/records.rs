@@ -37,6 +37,13 @@ impl Driver {
         self.settled(recorded)
     }
 
+    /// Records the begin of the run, unless the process ends by then: `false`, and there is no such run.
+    pub(super) async fn record_begin(&mut self, draft: Draft) -> Result<bool, StoreError> {
+        let (mailbox, before) = (&self.cell.mailbox, &mut self.ahead.put_off);
+        let recorded = self.session.journal.record_after(before, draft, || mailbox.starts()).await;
+        self.settled(recorded)
+    }
+
     /// Records what something else will follow at once. Whoever would then wait for anything but the
     /// store calls [`Driver::sync`] first, or nobody would hear of it meanwhile. `false`: the store
     /// is broken, and the run ends.

@@ -31,9 +31,9 @@ pub(super) struct Inner {
     pub(super) resumed: Resume,
     pub(super) prompted: bool,
     pub(super) replacing: u32,
-    /// Whether the run has passed its first boundary, and whether it did so in the process before
-    /// this one, so that nobody drives it yet.
-    pub(super) begun: bool,
+    /// How far the run has come, and whether it came there in the process before this one, so that
+    /// nobody drives it yet.
+    pub(super) begun: Begun,
     pub(super) left: bool,
     /// The run that was asked for when the process was to end, and begins at the next start.
     pub(super) put_off: bool,
@@ -68,6 +68,25 @@ pub enum Resume {
     Anyway,
     /// All is answered, so it is mail alone that a run could begin with.
     WithMail,
+}
+
+/// How far the agent's run has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// Nobody drives it, and it may still be taken back.
+    #[default]
+    No,
+    /// It has passed its first boundary, and its start has no place in the record yet.
+    Driven(Asked),
+    /// Its start has its place in the record.
+    Recorded,
+}
+
+/// What asked for a run besides mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) resumed: Resume,
+    pub(super) prompted: bool,
 }
 
 /// A message in a mailbox, or one that was taken out and may have to go back.
@@ -209,7 +228,7 @@ impl Inner {
     /// puts off what is asked for.
     pub(super) fn asks(&self, relation: Relation) -> bool {
         let standing = match self.standing {
-            Standing::Running if !self.begun => Standing::Resting(self.woken_from),
+            Standing::Running if self.begun == Begun::No => Standing::Resting(self.woken_from),
             standing => standing,
         };
         admission(standing, None, relation) == Admission::Wake
@@ -258,13 +277,26 @@ impl Inner {
             Standing::Resting(_) if self.shut || self.limited.or(self.session_limited).is_some() => false,
             Standing::Resting(rest @ (Rest::Idle | Rest::Stopped)) => {
                 self.woken_from = *rest;
-                self.begun = false;
+                self.begun = Begun::No;
                 self.standing = Standing::Running;
                 self.run += 1;
                 self.run_token = Some(CancellationToken::new());
                 true
             }
         }
+    }
+
+    /// When the process ends, a run of which nothing is recorded begins at the next start, and what asked
+    /// for it goes on asking. `true`: so it is.
+    pub(super) fn puts_off(&mut self) -> bool {
+        let asked = match self.begun {
+            Begun::Driven(asked) if self.shut && self.standing == Standing::Running => asked,
+            Begun::No | Begun::Driven(_) | Begun::Recorded => return false,
+        };
+        self.standing = Standing::Resting(self.woken_from);
+        (self.run, self.run_token, self.begun, self.put_off) = (self.run - 1, None, Begun::No, true);
+        (self.resumed, self.prompted) = (asked.resumed, asked.prompted);
+        true
     }
 
     /// If nobody asks any more for a run that has not begun, there is none, and the agent is what
@@ -276,7 +308,7 @@ impl Inner {
         // What a shutdown has stopped goes on at the next start, and so does its mail.
         let by_shutdown = self.is_stopped_by_shutdown();
         let rest = match &mut self.standing {
-            Standing::Running if !self.begun => {
+            Standing::Running if self.begun == Begun::No => {
                 let rest = if self.resumed_for_nothing() { Rest::Idle } else { self.woken_from };
                 self.standing = Standing::Resting(rest);
                 debug_assert!(self.run > 0, "a run that was woken has a number");
@@ -359,7 +391,7 @@ impl Inner {
         match &mut self.standing {
             Standing::Resting(_) => return Stopped { at_rest: true, ..Stopped::default() },
             // What is asked for stays asked for: it begins at the next start.
-            Standing::Running if shuts && !self.begun => return Stopped::default(),
+            Standing::Running if shuts && self.begun != Begun::Recorded => return Stopped::default(),
             Standing::Winding { .. } if shuts => return Stopped::default(),
             // Somebody means it: what a shutdown has stopped doesn't go on at the next start.
             Standing::Winding { then: rest @ (Rest::Idle | Rest::Stopped), restart } if by_shutdown => {
@@ -397,7 +429,7 @@ impl Inner {
     fn begins_to_end(&mut self, order: StopOrder, again: bool) {
         let token = CancellationToken::new();
         token.cancel();
-        (self.run, self.begun, self.run_token) = (self.run + 1, false, Some(token));
+        (self.run, self.begun, self.run_token) = (self.run + 1, Begun::No, Some(token));
         self.standing = Standing::Winding { then: Rest::Stopped, restart: again };
         self.stop = Some(Arc::new(order));
     }

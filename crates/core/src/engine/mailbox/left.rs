@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::inner::{Resume, is_agents};
+use super::inner::{Begun, Resume, is_agents};
 use super::{Mailbox, StopOrder, mail_of};
 use crate::rules::id::RunId;
 use crate::rules::mail::{Mail, Rest, ReturnReason, Standing};
@@ -55,7 +55,7 @@ impl Mailbox {
             }
             inner.run_token = Some(token);
             inner.stop = was.stop.map(Arc::new);
-            (inner.begun, inner.left) = (true, true);
+            (inner.begun, inner.left) = (Begun::Recorded, true);
         }
         if was.resumed {
             inner.resumed = Resume::Anyway;

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use self::inner::{Inner, Work};
+use self::inner::{Begun, Inner, Work};
 
 pub use self::halts::{StopOrder, Stopped};
 pub use self::inner::{Queued, Resume};
@@ -310,7 +310,7 @@ impl Mailbox {
         }
         if let Standing::Winding { then, restart } = inner.standing {
             inner.standing = Standing::Resting(then);
-            inner.begun = false;
+            inner.begun = Begun::No;
             // What asked for the next run may have been taken back meanwhile.
             if restart && inner.is_asked_for() {
                 let goes_on = inner.wake();

@@ -1,7 +1,7 @@
 //! The agent's next run: what asks for it, and whether it begins.
 
 use super::Mailbox;
-use super::inner::Resume;
+use super::inner::{Asked, Begun, Resume};
 use crate::rules::mail::{Rest, Standing};
 
 impl Mailbox {
@@ -30,21 +30,31 @@ impl Mailbox {
     pub fn begins(&self) -> bool {
         let mut inner = self.inner.lock();
         let is_left = std::mem::take(&mut inner.left);
-        let is_there = inner.standing.is_in_a_run() && (!inner.begun || is_left);
-        if is_there && inner.shut && inner.standing == Standing::Running {
-            // It begins at the next start: what asks for it goes on asking.
-            inner.standing = Standing::Resting(inner.woken_from);
-            (inner.run, inner.run_token, inner.put_off) = (inner.run - 1, None, true);
-            return false;
-        }
+        let is_there = inner.standing.is_in_a_run() && (inner.begun == Begun::No || is_left);
         if !is_there {
             return false;
         }
-        (inner.begun, inner.prompted) = (true, false);
+        let asked = Asked { resumed: inner.resumed, prompted: inner.prompted };
+        if !is_left {
+            inner.begun = Begun::Driven(asked);
+        }
+        inner.prompted = false;
         // While a run is ending it is the next one that is asked for.
         if inner.standing == Standing::Running {
             inner.resumed = Resume::No;
         }
+        !inner.puts_off()
+    }
+
+    /// The run gets its place in the record, and whoever gives it that asks here. `false`: the process
+    /// ends, and there is no run. A shutdown takes its own place there after it has shut the mailboxes,
+    /// so that it finds either what stands before it, or what never comes.
+    pub fn starts(&self) -> bool {
+        let mut inner = self.inner.lock();
+        if inner.puts_off() {
+            return false;
+        }
+        inner.begun = Begun::Recorded;
         true
     }
 
