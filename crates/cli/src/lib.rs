@@ -20,6 +20,7 @@ mod files;
 mod flat;
 mod history;
 mod host;
+mod joined;
 mod log;
 mod models;
 #[cfg(feature = "crash-tests")]
@@ -39,14 +40,18 @@ use clap::Parser;
 use args::{Cli, Command, SessionsArgs, SessionsCommand};
 use env::Env;
 use failure::{End, Failure};
+use midturn_bridges::claude::hook;
 use midturn_tools::process::{SUPERVISE, supervise_main};
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let first = std::env::args_os().nth(1);
-    // Before anything else: this process may be the supervisor of a command, started by our tools.
-    if first.is_some_and(|word| word == SUPERVISE) {
-        return supervise_main();
+    let mut words = std::env::args_os().skip(1);
+    match words.next() {
+        // Before anything else: this process may be the supervisor of a command, started by our tools.
+        Some(word) if word == SUPERVISE => return supervise_main(),
+        // Or a hook, which holds up the session of the program that has started it.
+        Some(word) if word == "hook" => return hook::main(&words.collect::<Vec<_>>()),
+        _ => {}
     }
     // clap leaves by itself with status 2 on bad arguments and 0 on `--help`.
     let cli = Cli::parse();

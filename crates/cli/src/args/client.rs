@@ -376,7 +376,7 @@ impl LimitsArgs {
 /// `midturn send`.
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
-    /// The agent, or `all`
+    /// The agent, or `all`; of a joined session (docs/bridges.md) also `SESSION/AGENT`
     #[arg(value_name = "AGENT", value_parser = receiver)]
     pub(crate) to: String,
     /// What it is told
@@ -438,7 +438,11 @@ fn words<const N: usize>(words: [(&'static str, &'static str); N]) -> PossibleVa
 
 /// An address that a person may write to.
 fn receiver(text: &str) -> Result<String, String> {
-    if text == "all" { Ok(text.to_owned()) } else { name(text).map(|name| name.to_string()) }
+    // What other programs call their agents is theirs.
+    if text == "all" || text.contains('/') {
+        return Ok(text.to_owned());
+    }
+    name(text).map(|name| name.to_string())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod control;
 mod elsewhere;
 mod open;
 mod ps;
-mod receipt;
+pub(crate) mod receipt;
 mod remote;
 mod send;
 mod stats;
@@ -24,14 +24,15 @@ use std::io::IsTerminal;
 use midturn_client::{Client, Path, Said, Trouble};
 use midturn_core::rules::id::AgentName;
 use midturn_view::clean::clean;
-use midturn_wire::session::{Session, Sessions};
+use midturn_wire::session::{Session, Sessions as Live};
 use serde_json::{Value, json};
 
-use crate::args::{ClientArgs, ClientCommand, MeantArgs};
+use crate::args::{ClientArgs, ClientCommand, MeantArgs, SendArgs};
 use crate::commands::{self, block_on};
 use crate::env::{Env, now};
 use crate::failure::{End, Failure};
 use crate::history;
+use crate::joined::Sessions;
 use crate::project::Project;
 use crate::secrets;
 
@@ -72,6 +73,21 @@ impl Answer {
         Self { value, text: Text::Words(text.into()), failure: None }
     }
 
+    /// The agents that have joined, alone.
+    fn joined(joined: &Sessions) -> Self {
+        Self::good(json!({"agents": [], "joined": joined.value()}), joined.told())
+    }
+
+    /// The same beside others.
+    fn with_joined(mut self, joined: &Sessions) -> Self {
+        self.value["joined"] = joined.value();
+        if let Text::Words(text) = &mut self.text {
+            text.push('\n');
+            text.push_str(&joined.told());
+        }
+        self
+    }
+
     /// It did not do what it was for.
     fn failed(value: Value, text: impl Into<String>, failure: String) -> Self {
         Self { failure: Some(failure), ..Self::good(value, text) }
@@ -110,7 +126,7 @@ pub(crate) fn find(project: &Project) -> Result<Option<Client>, Failure> {
 /// # Errors
 /// [`Failure`]: the process doesn't answer, or there is no such session.
 pub(crate) async fn meant(client: &Client, asked: &str) -> Result<Session, Failure> {
-    let mut sessions = client.get::<Sessions>(&Path::of(&["sessions"])).await?.sessions;
+    let mut sessions = client.get::<Live>(&Path::of(&["sessions"])).await?.sessions;
     // Those that live come first in it; by name the newest comes first.
     let at = match asked {
         "current" if sessions.first().is_some_and(|session| session.live) => 0,
@@ -129,11 +145,12 @@ pub(crate) async fn meant(client: &Client, asked: &str) -> Result<Session, Failu
 /// [`Failure::Failed`]: nobody answers, it is refused, or it doesn't do what it was for.
 pub(crate) fn run(command: &ClientCommand, env: &Env) -> Result<End, Failure> {
     match command {
-        ClientCommand::Ps(client) => ask(client, env, ps::ps),
-        ClientCommand::Send(args) => taking_up::send(args, env),
-        ClientCommand::Withdraw { id, client } => {
-            ask(client, env, async |asking| control::withdraw(asking, id).await)
-        }
+        ClientCommand::Ps(client) => agents(client, env),
+        ClientCommand::Send(args) => send_to(args, env),
+        ClientCommand::Withdraw { id, client } => match Sessions::of(env)?.withdraw(id, client.json)? {
+            Some(end) => Ok(end),
+            None => ask(client, env, async |asking| control::withdraw(asking, id).await),
+        },
         ClientCommand::Stop { agent, subtree, client } => {
             ask(client, env, async |asking| control::stop(asking, agent, *subtree).await)
         }
@@ -161,6 +178,34 @@ pub(crate) fn run(command: &ClientCommand, env: &Env) -> Result<End, Failure> {
         ClientCommand::Merge(args) => branch::merge(args, env),
         ClientCommand::Push(args) => branch::push(args, env),
         ClientCommand::Stats(client) => ask(client, env, stats::stats),
+    }
+}
+
+/// The agents of a session, and below them those that have joined from other programs.
+fn agents(client: &ClientArgs, env: &Env) -> Result<End, Failure> {
+    let joined = Sessions::of(env)?;
+    if joined.is_empty() {
+        return ask(client, env, ps::ps);
+    }
+    match Asking::of(client, env) {
+        Ok(asking) => match block_on(ps::ps(&asking))? {
+            Ok(answer) => say(asking.json, answer.with_joined(&joined)),
+            Err(Trouble::Nobody) => say(client.json, Answer::joined(&joined)),
+            Err(trouble) => refused(&asking, trouble),
+        },
+        // No Midturn runs here, and none is needed for these.
+        Err(_) => say(client.json, Answer::joined(&joined)),
+    }
+}
+
+/// A message to an agent of a running Midturn, or to one that has joined from another program.
+fn send_to(args: &SendArgs, env: &Env) -> Result<End, Failure> {
+    let project = Project::named(&args.client.place, env)?;
+    let is_ours = !args.to.contains('/') && find(&project)?.is_some();
+    let receiver = if is_ours { None } else { Sessions::of(env)?.receiver(&args.to, project.root())? };
+    match receiver {
+        Some(receiver) => receiver.send(args),
+        None => taking_up::send(args, env),
     }
 }
 

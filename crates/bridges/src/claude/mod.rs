@@ -1,0 +1,12 @@
+//! Claude Code: hooks that look into the spool, and the prefix of its commands.
+
+mod agents;
+pub mod hook;
+mod sweep;
+mod transcript;
+mod wait;
+mod wire;
+
+pub use self::agents::{Known, known, meant};
+pub use self::sweep::sweep;
+pub use self::transcript::settle;

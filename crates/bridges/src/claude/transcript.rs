@@ -1,0 +1,105 @@
+//! What the program's transcript shows of what was handed over.
+//!
+//! The program writes it some hundred milliseconds behind, also behind the agent's next hook: that a message isn't
+//! there yet says nothing. A reply that is newer than the hand-over does, because lines stand in order.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use midturn_core::rules::mail::Point;
+use midturn_core::rules::wording;
+
+use super::agents::is_gone;
+use super::wire::{Attachment, Row};
+use crate::spool::{Joined, Mailbox};
+
+/// As much of a transcript as is read for one look. What stands behind it is seen by a later one, or never.
+const MOST: u64 = 64 * 1024 * 1024;
+
+/// What a line says.
+#[derive(Debug, PartialEq, Eq)]
+enum Said {
+    /// Hooks gave the model these texts.
+    Context(Vec<String>),
+    /// A waiting hook has woken the session.
+    Woken,
+    /// The model replied at this time, in microseconds since 1970.
+    Reply(u64),
+}
+
+/// Finds what was handed over in the agent's transcript: it has arrived, or it never did and waits again, or
+/// nothing shows yet.
+///
+/// # Errors
+/// The spool can't be written, or the transcript can't be read.
+pub fn settle(joined: &Joined, agent: &str, mailbox: &Mailbox) -> io::Result<()> {
+    let handed = mailbox.handed()?;
+    let (Some((first, _)), Some(transcript)) = (handed.first(), joined.transcript(agent)) else {
+        return Ok(());
+    };
+    let from = handed.iter().map(|(handed, _)| handed.offset).min().unwrap_or(first.offset);
+    let said = match read(&transcript, from) {
+        Err(error) if is_gone(&error) => return Ok(()),
+        said => said?,
+    };
+    // A line is what one hand-over gave, be it of several messages.
+    let mut used: HashMap<usize, u64> = HashMap::new();
+    for (handed, message) in &handed {
+        let text = wording::one(Point::D, &message.mail());
+        let shows = said.iter().enumerate().find(|(at, (offset, said))| {
+            let is_free = used.get(at).is_none_or(|used| *used == handed.at);
+            *offset >= handed.offset && is_free && shows(said, handed.woke, &text)
+        });
+        if let Some((at, _)) = shows {
+            used.insert(at, handed.at);
+            mailbox.arrived(handed)?;
+        } else if said.iter().any(|(_, said)| matches!(said, Said::Reply(at) if *at > handed.at)) {
+            mailbox.was_lost(handed)?;
+        }
+    }
+    Ok(())
+}
+
+fn shows(said: &Said, woke: bool, text: &str) -> bool {
+    match said {
+        Said::Context(texts) => !woke && texts.iter().any(|given| given.contains(text)),
+        Said::Woken => woke,
+        Said::Reply(_) => false,
+    }
+}
+
+/// How long a transcript is; nothing where there is none yet.
+pub(crate) fn length(transcript: &Path) -> u64 {
+    std::fs::metadata(transcript).map_or(0, |found| found.len())
+}
+
+fn read(transcript: &Path, from: u64) -> io::Result<Vec<(u64, Said)>> {
+    let mut file = File::open(transcript)?;
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(MOST).read_to_end(&mut bytes)?;
+    let mut said = Vec::new();
+    let mut at = from;
+    // The last line may still be written.
+    for line in bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
+        said.extend(says(line).map(|what| (at, what)));
+        at += line.len() as u64;
+    }
+    Ok(said)
+}
+
+fn says(line: &[u8]) -> Option<Said> {
+    let row: Row<'_> = serde_json::from_slice(line).ok()?;
+    if row.kind == "assistant" {
+        let at: jiff::Timestamp = row.timestamp.parse().ok()?;
+        return u64::try_from(at.as_microsecond()).ok().map(Said::Reply);
+    }
+    if row.origin.is_some_and(|origin| origin.kind == "task-notification") {
+        // The program's own notices look the same but for this.
+        return std::str::from_utf8(line).ok()?.contains("Stop hook").then_some(Said::Woken);
+    }
+    let attachment: Attachment = serde_json::from_str(row.attachment?.get()).ok()?;
+    (attachment.kind == "hook_additional_context").then_some(Said::Context(attachment.content))
+}

@@ -1,0 +1,106 @@
+//! `midturn hook wait`: sleeps behind an idle session until somebody writes to it, and wakes it.
+//!
+//! One at most waits for a session: a newer one takes its place. It acts only while the session rests; while that
+//! works, its other hooks look.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::ExitCode;
+
+use midturn_core::rules::mail::{Point, Urgency};
+use midturn_core::rules::wording;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::hook::{Around, now};
+use super::transcript;
+use super::wire::Input;
+use crate::spool::{Joined, MAIN, Message, Spool};
+
+/// Claude Code starts a turn with what such a hook says when it ends like this.
+const WAKES: u8 = 2;
+
+/// # Errors
+/// Never: whatever goes wrong, nobody is woken.
+pub(super) fn main(around: &Around, bytes: &[u8]) -> ExitCode {
+    // Where nobody sits in front of it the program would wait for this process before it ends.
+    if !around.attended {
+        return ExitCode::SUCCESS;
+    }
+    match waits(around, bytes) {
+        Ok(Some(text)) => match io::stderr().write_all(text.as_bytes()) {
+            Ok(()) => ExitCode::from(WAKES),
+            Err(_) => ExitCode::SUCCESS,
+        },
+        Ok(None) | Err(_) => ExitCode::SUCCESS,
+    }
+}
+
+/// What the session is woken with; `None`: it isn't.
+fn waits(around: &Around, bytes: &[u8]) -> io::Result<Option<String>> {
+    let Ok(input) = serde_json::from_slice::<Input<'_>>(bytes) else { return Ok(None) };
+    let spool = Spool::of(&around.state, around.now);
+    let Some(joined) = spool.session(&input.session_id) else { return Ok(None) };
+    let Some(mailbox) = joined.mailbox(MAIN) else { return Ok(None) };
+    mailbox.made()?;
+    let waiter = mailbox.folder().join("waiter");
+    let own = std::process::id().to_string();
+    let watch = Inotify::init(InitFlags::IN_CLOEXEC)?;
+    let changes = AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CLOSE_WRITE;
+    watch.add_watch(mailbox.folder(), changes)?;
+    watch.add_watch(&mailbox.arrivals(), changes)?;
+    fs::write(&waiter, &own)?;
+    let program = alive(around.program)?;
+    loop {
+        if fs::read_to_string(&waiter)? != own {
+            return Ok(None);
+        }
+        if joined.is_resting(MAIN)
+            && let Some(text) = takes(&spool_now(around), &joined)?
+        {
+            return Ok(Some(text));
+        }
+        if !changed(&watch, &program)? {
+            return Ok(None);
+        }
+    }
+}
+
+/// Time goes on while it waits.
+fn spool_now(around: &Around) -> Spool {
+    Spool::of(&around.state, now())
+}
+
+fn alive(program: u32) -> io::Result<OwnedFd> {
+    let pid = i32::try_from(program).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "whose session it is isn't said"))?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+/// Sleeps until something comes. `false`: the program has ended.
+fn changed(watch: &Inotify, program: &OwnedFd) -> io::Result<bool> {
+    let looks = |what| PollFd::new(what, PollFlags::POLLIN);
+    let mut both = [looks(watch.as_fd()), looks(program.as_fd())];
+    poll(&mut both, PollTimeout::NONE)?;
+    if both[1].any().unwrap_or(true) {
+        return Ok(false);
+    }
+    watch.read_events()?;
+    Ok(true)
+}
+
+fn takes(spool: &Spool, joined: &Joined) -> io::Result<Option<String>> {
+    let Some(mailbox) = spool.session(&joined.id).and_then(|joined| joined.mailbox(MAIN)) else {
+        return Ok(None);
+    };
+    let offset = joined.transcript(MAIN).map_or(0, |transcript| transcript::length(&transcript));
+    let messages = mailbox.take(Urgency::FollowUp, offset, true)?;
+    if messages.is_empty() {
+        return Ok(None);
+    }
+    joined.rests(MAIN, false)?;
+    let mail: Vec<_> = messages.iter().map(Message::mail).collect();
+    Ok(Some(wording::injected(Point::D, &mail)))
+}

@@ -1,0 +1,457 @@
+//! One joined agent's mailbox. Each step is one rename, so whoever dies between two leaves the message in a
+//! folder, and whoever comes next finds it there.
+
+use std::cell::RefCell;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use midturn_core::rules::boundary::{Committed, Inbox};
+use midturn_core::rules::id::MessageId;
+use midturn_core::rules::mail::{ReturnReason, Urgency};
+
+use super::message::{Message, Name, key};
+use super::place::{moved, names, own_folder, read, removed, write_whole};
+
+/// As many messages, and as many bytes of them, as an agent's mailbox holds (semantics.md, section 7).
+const MOST_MESSAGES: usize = 1_024;
+const MOST_BYTES: u64 = 8 * 1024 * 1024;
+
+/// How many settled ones are kept, so that their senders can ask.
+const SETTLED: usize = 256;
+
+const FOLDERS: [&str; 6] = ["new", "handed", "taken", "returned", "calls", "running"];
+
+/// The mailbox of one joined agent.
+#[derive(Debug)]
+pub struct Mailbox {
+    folder: PathBuf,
+    now: u64,
+    /// Why a look failed; it can't say so itself.
+    trouble: RefCell<Option<io::Error>>,
+}
+
+/// What became of a message that was accepted (semantics.md, section 8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// In the mailbox, or on its way: nothing shows yet that the model has it.
+    Queued,
+    /// In the conversation, as the program's transcript shows.
+    Injected,
+    /// It will never be.
+    Returned(ReturnReason),
+}
+
+/// A message that is in the mailbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// Its file's name.
+    pub name: Name,
+    /// What it is now: the same message may have come before.
+    pub state: State,
+    /// Whether what it was to replace had been read by then, or is unknown.
+    pub too_late: bool,
+}
+
+/// Why a message is not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// There is no room (semantics.md, section 7).
+    #[error("its mailbox is full; wait until it has read some of it")]
+    Full,
+    /// The same id with another text, or another urgency.
+    #[error("a message with this id was sent before, with another text or urgency; take another id")]
+    Reused,
+    /// `if_queued`, and what it was to replace is not queued any more.
+    #[error("too late: what it was to replace was read already, or has cost a call; nothing was sent")]
+    TooLate,
+    /// The spool can't be written.
+    #[error("the mailbox can't be written: {0}")]
+    Broken(#[from] io::Error),
+}
+
+/// What a withdraw came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withdrawn {
+    /// It is returned.
+    Now,
+    /// It was read, or has cost a call.
+    TooLate,
+    /// It was returned before.
+    Before,
+    /// There is no such message here.
+    Unknown,
+}
+
+/// How a message was handed over, which its file's name says from then on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Handed {
+    /// When, in microseconds since 1970.
+    pub(crate) at: u64,
+    pub(crate) name: Name,
+    /// How long the agent's transcript was then: what shows it stands behind that.
+    pub(crate) offset: u64,
+    /// By waking an idle session, not as a hook's context.
+    pub(crate) woke: bool,
+}
+
+impl Handed {
+    fn file(&self) -> String {
+        let how = if self.woke { 'w' } else { 'h' };
+        format!("{}@{}-{}-{how}", self.name, self.at, self.offset)
+    }
+
+    fn of_file(file: &str) -> Option<Self> {
+        let (name, rest) = file.split_once('@')?;
+        let mut parts = rest.split('-');
+        let (at, offset, how) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(Self {
+            at: at.parse().ok()?,
+            name: name.parse().ok()?,
+            offset: offset.parse().ok()?,
+            woke: how == "w",
+        })
+    }
+}
+
+impl Mailbox {
+    /// The mailbox in this folder; `now` in microseconds since 1970.
+    pub(crate) fn at(folder: PathBuf, now: u64) -> Self {
+        Self { folder, now, trouble: RefCell::new(None) }
+    }
+
+    /// The folder that a message comes into.
+    pub fn arrivals(&self) -> PathBuf {
+        self.folder.join("new")
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Makes its folders.
+    ///
+    /// # Errors
+    /// One is a link, somebody else's, or can't be made.
+    pub(crate) fn made(&self) -> io::Result<()> {
+        own_folder(&self.folder)?;
+        FOLDERS.iter().try_for_each(|part| own_folder(&self.folder.join(part)))
+    }
+
+    /// Accepts a message: durable when this returns.
+    ///
+    /// # Errors
+    /// [`Refused`]: then nothing was accepted.
+    pub fn send(
+        &self,
+        message: &Message,
+        supersedes: Option<&MessageId>,
+        if_queued: bool,
+    ) -> Result<Accepted, Refused> {
+        self.made()?;
+        if let Some((name, state)) = self.found(&message.from, &message.id)? {
+            let same = self
+                .read_any(&name)?
+                .is_some_and(|known| known.text == message.text && known.urgency == message.urgency);
+            return if same { Ok(Accepted { name, state, too_late: false }) } else { Err(Refused::Reused) };
+        }
+        self.has_room(message, supersedes.is_some())?;
+        let replaces = match supersedes {
+            Some(id) => self.take_back(&message.from, id, ReturnReason::Superseded)?,
+            None => Withdrawn::Now,
+        };
+        let too_late = replaces != Withdrawn::Now;
+        if too_late && if_queued {
+            return Err(Refused::TooLate);
+        }
+        let name = message.name(self.next_order()?);
+        let bytes = serde_json::to_vec(message).map_err(io::Error::from)?;
+        write_whole(&self.arrivals().join(name.to_string()), &bytes, true)?;
+        Ok(Accepted { name, state: State::Queued, too_late })
+    }
+
+    /// Asked before anything is taken back: who is refused has lost nothing.
+    fn has_room(&self, message: &Message, replaces: bool) -> Result<(), Refused> {
+        let (mut messages, mut bytes) = (0, message.text.len() as u64);
+        for part in ["new", "handed"] {
+            for file in names(&self.folder.join(part))? {
+                messages += 1;
+                // One that is renamed just now is counted where it is found next.
+                bytes +=
+                    fs::symlink_metadata(self.folder.join(part).join(file)).map_or(0, |found| found.len());
+            }
+        }
+        if messages >= MOST_MESSAGES + usize::from(replaces) || bytes > MOST_BYTES {
+            Err(Refused::Full)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Behind all that ever came, whatever the clock says.
+    fn next_order(&self) -> io::Result<u64> {
+        let mut last = 0;
+        for part in ["new", "handed", "taken", "returned"] {
+            let files = names(&self.folder.join(part))?;
+            let orders = files.iter().filter_map(|file| name_in(file)).map(|name| name.order);
+            last = orders.max().unwrap_or_default().max(last);
+        }
+        Ok(self.now.max(last.saturating_add(1)))
+    }
+
+    /// What is queued, in order of arrival; what has expired is returned instead.
+    ///
+    /// # Errors
+    /// The folder can't be read.
+    pub fn pending(&self) -> io::Result<Vec<Name>> {
+        let mut pending: Vec<Name> =
+            names(&self.arrivals())?.iter().filter_map(|file| file.parse().ok()).collect();
+        pending.sort_unstable();
+        Ok(pending)
+    }
+
+    /// Returns what has expired. Reads every message that is queued, so it is asked where one is taken.
+    pub(crate) fn expire(&self) -> io::Result<()> {
+        for name in self.pending()?.into_iter().filter(|name| !name.committed) {
+            let message = self.read(&self.arrivals().join(name.to_string()))?;
+            let is_over = message.and_then(|message| message.expires_at).is_some_and(|at| at <= self.now);
+            if is_over {
+                self.give_back(&name, ReturnReason::Expired)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what is at least so urgent out of the mailbox, in order of arrival, to be handed over. What the
+    /// program delivers itself is taken, and not told.
+    pub(crate) fn take(&self, least: Urgency, offset: u64, woke: bool) -> io::Result<Vec<Message>> {
+        self.expire()?;
+        let mut taken = Vec::new();
+        for name in self.pending()?.into_iter().filter(|name| name.urgency >= least) {
+            let from = self.arrivals().join(name.to_string());
+            if name.own {
+                moved(&from, &self.folder.join("taken").join(name.to_string()))?;
+                continue;
+            }
+            let to = self.folder.join("handed").join(Handed { at: self.now, name, offset, woke }.file());
+            if moved(&from, &to)? {
+                match self.read(&to)? {
+                    Some(message) => taken.push(message),
+                    // None of ours: it would be in the way for ever.
+                    None => drop(removed(&to)?),
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    /// What was handed over and is not known to be in the conversation, the earliest first.
+    pub(crate) fn handed(&self) -> io::Result<Vec<(Handed, Message)>> {
+        let files = names(&self.folder.join("handed"))?;
+        let mut handed: Vec<Handed> = files.iter().filter_map(|file| Handed::of_file(file)).collect();
+        handed.sort_unstable();
+        let mut with = Vec::new();
+        for handed in handed {
+            if let Some(message) = self.read(&self.folder.join("handed").join(handed.file()))? {
+                with.push((handed, message));
+            }
+        }
+        Ok(with)
+    }
+
+    /// It is in the conversation.
+    pub(crate) fn arrived(&self, handed: &Handed) -> io::Result<()> {
+        let from = self.folder.join("handed").join(handed.file());
+        moved(&from, &self.folder.join("taken").join(handed.name.to_string()))?;
+        self.forget("taken")
+    }
+
+    /// It never came there: it waits in the mailbox again, in its old place.
+    pub(crate) fn was_lost(&self, handed: &Handed) -> io::Result<()> {
+        let from = self.folder.join("handed").join(handed.file());
+        moved(&from, &self.arrivals().join(handed.name.to_string())).map(drop)
+    }
+
+    /// What the program was to deliver itself is done with.
+    pub(crate) fn forget_own(&self) -> io::Result<()> {
+        for name in self.pending()?.into_iter().filter(|name| name.own) {
+            moved(
+                &self.arrivals().join(name.to_string()),
+                &self.folder.join("taken").join(name.to_string()),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Takes a message back, as its sender (semantics.md, section 8).
+    ///
+    /// # Errors
+    /// The spool can't be written.
+    pub fn withdraw(&self, from: &str, id: &MessageId) -> io::Result<Withdrawn> {
+        self.take_back(from, id, ReturnReason::Withdrawn)
+    }
+
+    fn take_back(&self, from: &str, id: &MessageId, reason: ReturnReason) -> io::Result<Withdrawn> {
+        match self.found(from, id)? {
+            None => Ok(Withdrawn::Unknown),
+            Some((_, State::Returned(_))) => Ok(Withdrawn::Before),
+            Some((_, State::Injected)) => Ok(Withdrawn::TooLate),
+            Some((name, State::Queued)) if name.committed => Ok(Withdrawn::TooLate),
+            Some((name, State::Queued)) => {
+                Ok(if self.give_back(&name, reason)? { Withdrawn::Now } else { Withdrawn::TooLate })
+            }
+        }
+    }
+
+    /// Returns all that is still queued, because the session has ended.
+    ///
+    /// # Errors
+    /// The spool can't be written.
+    pub(crate) fn close(&self) -> io::Result<()> {
+        for name in self.pending()? {
+            self.give_back(&name, ReturnReason::Closed)?;
+        }
+        for (handed, _) in self.handed()? {
+            let from = self.folder.join("handed").join(handed.file());
+            moved(&from, &self.returned(&handed.name, ReturnReason::Closed))?;
+        }
+        Ok(())
+    }
+
+    fn give_back(&self, name: &Name, reason: ReturnReason) -> io::Result<bool> {
+        let went = moved(&self.arrivals().join(name.to_string()), &self.returned(name, reason))?;
+        self.forget("returned")?;
+        Ok(went)
+    }
+
+    fn returned(&self, name: &Name, reason: ReturnReason) -> PathBuf {
+        self.folder.join("returned").join(format!("{name}.{}", reason.as_str()))
+    }
+
+    /// Where a message is.
+    ///
+    /// # Errors
+    /// The spool can't be read.
+    pub fn state(&self, from: &str, id: &MessageId) -> io::Result<Option<State>> {
+        Ok(self.found(from, id)?.map(|(_, state)| state))
+    }
+
+    /// A message moves forward between two looks, and back to the first folder if it was lost: one more
+    /// round finds what has passed the looker.
+    fn found(&self, from: &str, id: &MessageId) -> io::Result<Option<(Name, State)>> {
+        for _ in 0..2 {
+            for part in ["new", "handed", "taken", "returned"] {
+                if let Some(found) = self.found_in(part, from, id)? {
+                    return Ok(Some(found));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn found_in(&self, part: &str, from: &str, id: &MessageId) -> io::Result<Option<(Name, State)>> {
+        let key = key(from, id);
+        for file in names(&self.folder.join(part))? {
+            let Some(name) = name_in(&file).filter(|name| name.key == key) else { continue };
+            let message = self.read(&self.folder.join(part).join(&file))?;
+            if message.is_some_and(|message| message.from == from && message.id == *id) {
+                return Ok(state_in(part, &file).map(|state| (name, state)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn read_any(&self, name: &Name) -> io::Result<Option<Message>> {
+        for part in ["new", "handed", "taken", "returned"] {
+            let files = names(&self.folder.join(part))?;
+            let file = files.iter().find(|file| {
+                name_in(file).is_some_and(|found| found.order == name.order && found.key == name.key)
+            });
+            if let Some(file) = file {
+                return self.read(&self.folder.join(part).join(file));
+            }
+        }
+        Ok(None)
+    }
+
+    /// `None`: it is gone, or none of ours.
+    fn read(&self, file: &Path) -> io::Result<Option<Message>> {
+        match read(file) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {
+                Ok(None)
+            }
+            read => Ok(serde_json::from_slice(&read?).ok()),
+        }
+    }
+
+    /// Keeps the newest of what is settled.
+    fn forget(&self, part: &str) -> io::Result<()> {
+        let folder = self.folder.join(part);
+        let mut files = names(&folder)?;
+        if files.len() <= SETTLED {
+            return Ok(());
+        }
+        files.sort_unstable();
+        let old = files.len() - SETTLED / 2;
+        files[..old].iter().try_for_each(|file| removed(&folder.join(file)).map(drop))
+    }
+
+    /// The first of what is queued that acts, once it has cost a call: it can't be withdrawn any more.
+    fn commit_first(&self, least: Urgency) -> io::Result<Option<Committed>> {
+        let mut first = None;
+        let mut highest = least;
+        for mut name in self.pending()?.into_iter().filter(|name| name.urgency >= least) {
+            let from = self.arrivals().join(name.to_string());
+            let uncommitted = !std::mem::replace(&mut name.committed, true);
+            let to = self.arrivals().join(name.to_string());
+            if uncommitted && !moved(&from, &to)? {
+                continue;
+            }
+            if first.is_none() {
+                first = self.read(&to)?.map(|message| message.sender());
+            }
+            highest = highest.max(name.urgency);
+        }
+        Ok(first.map(|sender| Committed { sender, highest }))
+    }
+
+    /// Why a look failed, if one did.
+    pub(crate) fn trouble(&self) -> Option<io::Error> {
+        self.trouble.take()
+    }
+
+    fn heard<T: Default>(&self, looked: io::Result<T>) -> T {
+        looked.unwrap_or_else(|error| {
+            self.trouble.replace(Some(error));
+            T::default()
+        })
+    }
+}
+
+impl Inbox for Mailbox {
+    fn pending(&self) -> Option<Urgency> {
+        let pending = self.heard(Self::pending(self));
+        pending.into_iter().map(|name| name.urgency).max()
+    }
+
+    fn commit(&self, at_least: Urgency) -> Option<Committed> {
+        let committed = self.expire().and_then(|()| self.commit_first(at_least));
+        self.heard(committed)
+    }
+}
+
+/// The name that a file of any of the folders begins with.
+fn name_in(file: &str) -> Option<Name> {
+    file.split(['@', '.']).next()?.parse().ok()
+}
+
+fn state_in(part: &str, file: &str) -> Option<State> {
+    match part {
+        "new" | "handed" => Some(State::Queued),
+        "taken" => Some(State::Injected),
+        _ => {
+            let word = file.rsplit_once('.')?.1;
+            ReturnReason::ALL.into_iter().find(|reason| reason.as_str() == word).map(State::Returned)
+        }
+    }
+}

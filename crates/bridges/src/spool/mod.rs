@@ -1,0 +1,25 @@
+//! The mailboxes of joined agents, as files:
+//!
+//! ```text
+//! STATE/joined/SESSION/session.json          the program whose session it is
+//!                     /AGENT/new/            accepted and not handed over
+//!                           /handed/         given to the program, not yet seen in its transcript
+//!                           /taken/          in the conversation
+//!                           /returned/       will never be: NAME.REASON
+//!                           /calls/          commands that are about to start (claude::exec)
+//! ```
+//!
+//! `AGENT` is the program's id of a subagent, or `main`. A message is one file, complete before it has its name,
+//! and only ever renamed: who renames it has it, so no two hand it over, and whatever dies between two steps
+//! leaves it in one of the folders.
+
+mod mailbox;
+mod message;
+mod place;
+mod session;
+
+pub use self::mailbox::{Accepted, Mailbox, Refused, State, Withdrawn};
+pub use self::message::{Message, Name};
+pub use self::place::{MAIN, is_name};
+pub(crate) use self::session::started;
+pub use self::session::{Call, Joined, Program, Spool};

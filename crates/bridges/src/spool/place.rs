@@ -1,0 +1,122 @@
+//! Folders that nobody else can write, and files that are whole before they have their name.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// The folder of a session's main agent.
+pub const MAIN: &str = "main";
+
+/// No record of ours comes near it: what is longer was written by somebody else.
+const LONGEST: u64 = 2 * 1024 * 1024;
+
+/// Whether a word from outside may be a folder's name: the ids of sessions, agents and calls.
+pub fn is_name(word: &str) -> bool {
+    let is_plain = |letter: u8| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_');
+    (1..=128).contains(&word.len()) && word.bytes().all(is_plain)
+}
+
+/// Makes a folder that is ours alone, where there is none yet, and looks at it where there is one.
+///
+/// # Errors
+/// It is a link, somebody else's, or can't be made: nothing is written there.
+pub(crate) fn own_folder(folder: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => is_ours(folder),
+        made => made,
+    }
+}
+
+/// # Errors
+/// As [`own_folder`].
+pub(crate) fn is_ours(folder: &Path) -> io::Result<()> {
+    let found = fs::symlink_metadata(folder)?;
+    let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
+    if is_ours && found.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    let what = format!("{} is a link, or others can write it", folder.display());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
+}
+
+/// Writes a file that has its name only once it is whole.
+///
+/// # Errors
+/// It can't be written: then there is none.
+pub(crate) fn write_whole(file: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let beside = folder.join(format!(".{name}.{}", std::process::id()));
+    let written = write_new(&beside, bytes, durable).and_then(|()| fs::rename(&beside, file));
+    if written.is_err() {
+        // It would be found again, and is nothing.
+        match fs::remove_file(&beside) {
+            Ok(()) => {}
+            Err(_) => return written,
+        }
+    }
+    written?;
+    if durable { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+fn write_new(file: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
+    let mut open = fs::OpenOptions::new();
+    let mut file = open.write(true).create(true).truncate(true).mode(0o600).open(file)?;
+    file.write_all(bytes)?;
+    if durable { file.sync_all() } else { Ok(()) }
+}
+
+/// A record of ours; never a link, and never more than one of ours can have.
+///
+/// # Errors
+/// It isn't there, or is none of ours.
+pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
+    let found = fs::symlink_metadata(file)?;
+    if !found.is_file() || found.len() > LONGEST {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no record of Midturn's"));
+    }
+    fs::read(file)
+}
+
+/// The names in a folder; none where there is no folder. What begins with a dot is not whole yet.
+///
+/// # Errors
+/// It can't be read.
+pub(crate) fn names(folder: &Path) -> io::Result<Vec<String>> {
+    let listed = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed?,
+    };
+    let mut names = Vec::new();
+    for entry in listed {
+        if let Ok(name) = entry?.file_name().into_string()
+            && !name.starts_with('.')
+        {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Renames a file. `false`: it isn't there any more, somebody else has it.
+///
+/// # Errors
+/// The file system refuses it.
+pub(crate) fn moved(from: &Path, to: &Path) -> io::Result<bool> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        moved => moved.map(|()| true),
+    }
+}
+
+/// Removes a file; it is no matter if there is none.
+///
+/// # Errors
+/// The file system refuses it.
+pub(crate) fn removed(file: &Path) -> io::Result<bool> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        removed => removed.map(|()| true),
+    }
+}

@@ -1,0 +1,250 @@
+//! The sessions that have joined, and the programs that they run in.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::mailbox::Mailbox;
+use super::place::{MAIN, is_name, is_ours, names, own_folder, read, removed, write_whole};
+
+/// All joined sessions.
+#[derive(Clone, Debug)]
+pub struct Spool {
+    root: PathBuf,
+    now: u64,
+}
+
+/// The program that a session runs in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Its process.
+    pub pid: u32,
+    /// When that process began, in the kernel's ticks: a number is used again, this is not.
+    pub started: u64,
+    /// Where it works.
+    pub cwd: String,
+    /// The main agent's transcript.
+    pub transcript: PathBuf,
+    /// The program and its version, as it names itself.
+    pub agent: String,
+    /// Whether somebody sits in front of it.
+    pub attended: bool,
+}
+
+impl Program {
+    /// Whether it still runs.
+    pub fn lives(&self) -> bool {
+        self.pid != 0 && started(self.pid) == Some(self.started)
+    }
+}
+
+/// When a process began, in ticks since the machine did; `None`: there is none, or it is dead.
+pub(crate) fn started(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the program's name, and may hold anything.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let is_dead = matches!(fields.first(), Some(&("Z" | "X")));
+    fields.get(19)?.parse().ok().filter(|_| !is_dead)
+}
+
+/// A command that is about to start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// As the model gave it.
+    pub command: String,
+    /// Whether it is to go on beside the agent's next calls: then it is never cut.
+    pub background: bool,
+    /// Another agent began one of the same text at once: neither is cut.
+    #[serde(default)]
+    pub ambiguous: bool,
+}
+
+/// A session that has joined.
+#[derive(Clone, Debug)]
+pub struct Joined {
+    /// The program's id of it.
+    pub id: String,
+    folder: PathBuf,
+    now: u64,
+}
+
+impl Spool {
+    /// The spool below the state folder of Midturn; `now` in microseconds since 1970.
+    pub fn of(state: &Path, now: u64) -> Self {
+        Self { root: state.join("joined"), now }
+    }
+
+    /// The session with this id, whether or not it has joined; `None`: that is no id.
+    pub fn session(&self, id: &str) -> Option<Joined> {
+        is_name(id).then(|| Joined { id: id.to_owned(), folder: self.root.join(id), now: self.now })
+    }
+
+    /// Those that have joined, the newest first.
+    ///
+    /// # Errors
+    /// The spool can't be read, or is somebody else's.
+    pub fn sessions(&self) -> io::Result<Vec<Joined>> {
+        match is_ours(&self.root) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            ours => ours?,
+        }
+        let ids = names(&self.root)?.into_iter().filter_map(|id| self.session(&id));
+        let mut sessions: Vec<_> = ids.filter_map(|joined| Some((joined.joined_at()?, joined))).collect();
+        sessions.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+        Ok(sessions.into_iter().map(|(_, joined)| joined).collect())
+    }
+
+    /// Notes that a hook has run: `midturn hooks status` says when that was.
+    ///
+    /// # Errors
+    /// The spool can't be written, or is somebody else's.
+    pub(crate) fn touched(&self) -> io::Result<()> {
+        if let Some(state) = self.root.parent() {
+            fs::create_dir_all(state)?;
+        }
+        own_folder(&self.root)?;
+        write_whole(&self.root.join("last"), b"", false)
+    }
+}
+
+impl Joined {
+    /// Notes which program the session runs in. Who was there before with mail that nobody will read has ended.
+    ///
+    /// # Errors
+    /// The spool can't be written, or is somebody else's.
+    pub fn joins(&self, program: &Program) -> io::Result<()> {
+        if self.program().is_some_and(|known| known == *program) {
+            return Ok(());
+        }
+        own_folder(&self.folder)?;
+        let bytes = serde_json::to_vec(program).map_err(io::Error::from)?;
+        write_whole(&self.folder.join("session.json"), &bytes, false)
+    }
+
+    /// Whether it has been noted.
+    pub fn is_known(&self) -> bool {
+        self.folder.join("session.json").exists()
+    }
+
+    /// Removes all of it.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        fs::remove_dir_all(&self.folder)
+    }
+
+    fn joined_at(&self) -> Option<std::time::SystemTime> {
+        fs::symlink_metadata(self.folder.join("session.json")).and_then(|found| found.modified()).ok()
+    }
+
+    /// The program it runs in, or ran in last.
+    pub fn program(&self) -> Option<Program> {
+        serde_json::from_slice(&read(&self.folder.join("session.json")).ok()?).ok()
+    }
+
+    /// The mailbox of an agent of its: an id of the program's, or `main`. `None`: that is no id.
+    pub fn mailbox(&self, agent: &str) -> Option<Mailbox> {
+        is_name(agent).then(|| Mailbox::at(self.folder.join(agent), self.now))
+    }
+
+    /// The agents that a hook has seen or somebody has written to, `main` first.
+    ///
+    /// # Errors
+    /// The spool can't be read.
+    pub fn agents(&self) -> io::Result<Vec<String>> {
+        let mut agents: Vec<String> = names(&self.folder)?
+            .into_iter()
+            .filter(|name| is_name(name) && self.folder.join(name).is_dir())
+            .collect();
+        agents.sort_by_key(|agent| (agent != MAIN, agent.clone()));
+        Ok(agents)
+    }
+
+    /// All that is still queued goes back, because the program has ended.
+    ///
+    /// # Errors
+    /// The spool can't be written.
+    pub(crate) fn close(&self) -> io::Result<()> {
+        for agent in self.agents()? {
+            if let Some(mailbox) = self.mailbox(&agent) {
+                mailbox.close()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes whether an agent rests, between its last word and what it is asked next.
+    ///
+    /// # Errors
+    /// The spool can't be written.
+    pub(crate) fn rests(&self, agent: &str, rests: bool) -> io::Result<()> {
+        let mark = self.resting(agent);
+        if rests { write_whole(&mark, b"", false) } else { removed(&mark).map(drop) }
+    }
+
+    /// Whether it rests.
+    pub fn is_resting(&self, agent: &str) -> bool {
+        self.resting(agent).exists()
+    }
+
+    pub(crate) fn resting(&self, agent: &str) -> PathBuf {
+        self.folder.join(agent).join("resting")
+    }
+
+    /// Leaves word of a command that is about to start, for `claude::exec`. Where another agent's of the same text
+    /// waits, too, nobody can tell which process is whose: that is said, and neither is ever cut.
+    ///
+    /// # Errors
+    /// The spool can't be written.
+    pub(crate) fn notes_call(
+        &self,
+        agent: &str,
+        id: &str,
+        command: &str,
+        background: bool,
+    ) -> io::Result<()> {
+        let mut call = Call { command: command.to_owned(), background, ambiguous: false };
+        for other in self.agents()?.into_iter().filter(|other| other != agent) {
+            let calls = self.folder.join(other).join("calls");
+            for file in names(&calls)? {
+                let found = read(&calls.join(&file))
+                    .ok()
+                    .and_then(|bytes| serde_json::from_slice::<Call>(&bytes).ok());
+                if let Some(mut twin) = found.filter(|found| found.command == command) {
+                    (twin.ambiguous, call.ambiguous) = (true, true);
+                    write_whole(
+                        &calls.join(&file),
+                        &serde_json::to_vec(&twin).map_err(io::Error::from)?,
+                        false,
+                    )?;
+                }
+            }
+        }
+        let bytes = serde_json::to_vec(&call).map_err(io::Error::from)?;
+        write_whole(&self.folder.join(agent).join("calls").join(id), &bytes, false)
+    }
+
+    /// How many turns in a row `next_boundary` mail has emptied (semantics.md, section 3).
+    pub(crate) fn starved(&self, agent: &str) -> u32 {
+        let count = read(&self.folder.join(agent).join("starved")).ok();
+        count.and_then(|bytes| String::from_utf8(bytes).ok()?.parse().ok()).unwrap_or_default()
+    }
+
+    /// # Errors
+    /// The spool can't be written.
+    pub(crate) fn set_starved(&self, agent: &str, count: u32) -> io::Result<()> {
+        let file = self.folder.join(agent).join("starved");
+        if count == 0 {
+            removed(&file).map(drop)
+        } else {
+            write_whole(&file, count.to_string().as_bytes(), false)
+        }
+    }
+
+    /// The main agent's transcript, and those of subagents beside it.
+    pub fn transcript(&self, agent: &str) -> Option<PathBuf> {
+        let of_main = self.program()?.transcript;
+        let beside = of_main.with_extension("").join("subagents").join(format!("agent-{agent}.jsonl"));
+        Some(if agent == MAIN { of_main } else { beside })
+    }
+}

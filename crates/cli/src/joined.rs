@@ -1,0 +1,323 @@
+//! Agents that run in somebody's own Claude Code, seen from the command line: who they are, a message to one, and
+//! taking it back. They need no running Midturn: their mailboxes are files (docs/bridges.md).
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use midturn_bridges::claude::{Known, known, meant, settle, sweep};
+use midturn_bridges::spool::{Accepted, Joined, MAIN, Mailbox, Message, Refused, Spool, State, Withdrawn};
+use midturn_core::rules::id::MessageId;
+use midturn_core::rules::mail::{Relation, Role, Urgency, default_urgency};
+use midturn_core::rules::settings::Settings;
+use midturn_core::rules::time::Span;
+use midturn_view::clean::clean;
+use midturn_wire::message::{Receipt, ReceiptWord};
+use serde_json::{Value, json};
+
+use crate::args::SendArgs;
+use crate::client::receipt;
+use crate::client::table::{Side, table};
+use crate::commands::print;
+use crate::env::{Env, now};
+use crate::failure::{End, Failure};
+
+/// How often the spool is looked at while somebody waits: nothing tells when a program writes its transcript.
+const LOOK: Duration = Duration::from_millis(40);
+
+/// The joined sessions of this person, brought to where they are by now.
+pub(crate) struct Sessions {
+    spool: Spool,
+    live: Vec<Joined>,
+}
+
+/// An agent that was meant.
+pub(crate) struct Receiver {
+    joined: Joined,
+    agent: Known,
+}
+
+impl Sessions {
+    /// # Errors
+    /// [`Failure::Failed`]: the spool can't be used.
+    pub(crate) fn of(env: &Env) -> Result<Self, Failure> {
+        let state = env.state_folder().ok_or_else(|| Failure::usage("there is no home: set HOME"))?;
+        let spool = Spool::of(&state, now().0);
+        sweep(&spool).map_err(broken)?;
+        let sessions = spool.sessions().map_err(broken)?;
+        let live =
+            sessions.into_iter().filter(|joined| joined.program().is_some_and(|program| program.lives()));
+        Ok(Self { live: live.collect(), spool })
+    }
+
+    /// Whom a word means: `SESSION/AGENT`, or AGENT alone, of a session in this folder before any other.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`]: several are meant, or SESSION is none.
+    pub(crate) fn receiver(&self, word: &str, here: &Path) -> Result<Option<Receiver>, Failure> {
+        let (session, agent) = match word.split_once('/') {
+            Some((session, agent)) => (Some(session), agent),
+            None => (None, word),
+        };
+        let among = self.live.iter().filter(|joined| session.is_none_or(|id| joined.id.starts_with(id)));
+        let found: Vec<Receiver> = among.filter_map(|joined| Receiver::of(joined, agent)).collect();
+        if found.is_empty() && session.is_some() {
+            return Err(Failure::usage(format!(
+                "{word}: no joined session has such an agent; `midturn ps` lists them"
+            )));
+        }
+        let (mut near, far): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|receiver| receiver.works_in(here));
+        if near.is_empty() {
+            near = far;
+        }
+        match near.len() {
+            0 => Ok(None),
+            1 => Ok(near.pop()),
+            _ => {
+                let all: Vec<String> = near.iter().map(Receiver::address).collect();
+                Err(Failure::usage(format!("{word} is in several sessions: {}; write which", all.join(", "))))
+            }
+        }
+    }
+
+    /// Takes a message of a person's back, wherever it is. `None`: no joined agent was sent one with this id.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`]: it is too late, or the spool can't be used.
+    pub(crate) fn withdraw(&self, id: &str, as_json: bool) -> Result<Option<End>, Failure> {
+        let id = MessageId::new(id);
+        for joined in &self.spool.sessions().map_err(broken)? {
+            for agent in joined.agents().map_err(broken)? {
+                let Some(mailbox) = joined.mailbox(&agent) else { continue };
+                let text = match mailbox.withdraw(&sender(), &id).map_err(broken)? {
+                    Withdrawn::Unknown => continue,
+                    Withdrawn::Now => format!("{id}: taken back; nobody has read it\n"),
+                    Withdrawn::Before => format!("{id}: was returned before; nobody has read it\n"),
+                    Withdrawn::TooLate => {
+                        return Err(Failure::failed(format!(
+                            "{id}: too late, it was read or has cost a call"
+                        )));
+                    }
+                };
+                let whole = json!({"returned": 1});
+                return if as_json { print(&format!("{whole}\n")) } else { print(&clean(&text)) }.map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// All of them as a table; nothing where there is none.
+    pub(crate) fn told(&self) -> String {
+        if self.live.is_empty() {
+            return String::new();
+        }
+        let columns = [
+            ("JOINED", Side::Left),
+            ("STATE", Side::Left),
+            ("MAIL", Side::Right),
+            ("AGENT", Side::Left),
+            ("WHERE", Side::Left),
+        ];
+        let rows: Vec<Vec<String>> = self.live.iter().flat_map(rows).collect();
+        clean(&table(&columns, &rows))
+    }
+
+    /// The same for programs.
+    pub(crate) fn value(&self) -> Value {
+        let sessions = self.live.iter().map(|joined| {
+            let agents: Vec<Value> = known(joined).iter().map(|agent| agent_value(joined, agent)).collect();
+            let program = joined.program().unwrap_or_default();
+            json!({"session": joined.id, "program": program.agent, "folder": program.cwd, "agents": agents})
+        });
+        Value::Array(sessions.collect())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.live.is_empty()
+    }
+}
+
+impl Receiver {
+    fn of(joined: &Joined, word: &str) -> Option<Self> {
+        let agents = known(joined);
+        let agent = meant(&agents, word)?.clone();
+        Some(Self { joined: joined.clone(), agent })
+    }
+
+    fn works_in(&self, here: &Path) -> bool {
+        self.joined.program().is_some_and(|program| Path::new(&program.cwd).starts_with(here))
+    }
+
+    fn address(&self) -> String {
+        format!("{}/{}", self.joined.id, self.agent.called())
+    }
+
+    fn mailbox(&self) -> Result<Mailbox, Failure> {
+        self.joined
+            .mailbox(&self.agent.id)
+            .ok_or_else(|| Failure::failed("the program's id of it can't be a name of a folder"))
+    }
+
+    /// Sends, and waits if that is asked for.
+    ///
+    /// # Errors
+    /// [`Failure`]: it is refused, or did not come as far as was asked.
+    pub(crate) fn send(&self, args: &SendArgs) -> Result<End, Failure> {
+        let began = Instant::now();
+        if let Some(state) = args.wait.as_deref().filter(|state| *state != "injected") {
+            return Err(Failure::usage(format!(
+                "--wait {state}: what is known of a joined agent ends at `injected`"
+            )));
+        }
+        let message = self.message(args)?;
+        let mailbox = self.mailbox()?;
+        let supersedes = args.supersedes.as_deref().map(MessageId::new);
+        let accepted = mailbox.send(&message, supersedes.as_ref(), args.if_queued).map_err(refused)?;
+        let state = match &args.wait {
+            Some(_) => self.wait(&mailbox, &message, began, args.timeout)?,
+            None => accepted.state,
+        };
+        self.say(&message, &accepted, state, args.client.json, args.wait.as_ref().map(|_| began))?;
+        match state {
+            State::Returned(_) => Err(Failure::failed("the message will not be read")),
+            State::Queued if args.wait.is_some() => Err(Failure::failed(format!(
+                "{} is not injected after {}; `midturn ps` tells what {} does",
+                message.id,
+                args.timeout,
+                self.agent.called()
+            ))),
+            State::Queued | State::Injected => Ok(End::Finished),
+        }
+    }
+
+    fn message(&self, args: &SendArgs) -> Result<Message, Failure> {
+        if args.text.trim().is_empty() {
+            return Err(Failure::usage("the message is empty"));
+        }
+        if args.text.len() > 256 * 1024 {
+            return Err(Failure::usage("the message is longer than 256 KiB"));
+        }
+        let role = if self.agent.id == MAIN { Role::Lead } else { Role::Subagent };
+        let plain = default_urgency(role, Relation::Person, &Settings::default());
+        let urgency = if args.urgent { Urgency::Urgent } else { args.urgency.map_or(plain, Into::into) };
+        let sent_at = now().0;
+        let id = args.id.clone().unwrap_or_else(|| format!("m{sent_at:x}-{}", std::process::id()));
+        Ok(Message {
+            id: MessageId::new(id),
+            from: sender(),
+            text: args.text.clone(),
+            urgency,
+            sent_at,
+            expires_at: args.expires_after.map(|span| sent_at.saturating_add(span.0)),
+            own: false,
+        })
+    }
+
+    fn wait(
+        &self,
+        mailbox: &Mailbox,
+        message: &Message,
+        began: Instant,
+        timeout: Span,
+    ) -> Result<State, Failure> {
+        loop {
+            settle(&self.joined, &self.agent.id, mailbox).map_err(broken)?;
+            let state = mailbox.state(&message.from, &message.id).map_err(broken)?.unwrap_or(State::Queued);
+            if state != State::Queued || began.elapsed() >= timeout.duration() {
+                return Ok(state);
+            }
+            if !self.joined.program().is_some_and(|program| program.lives()) {
+                return Err(Failure::failed(format!("{}: its session has ended", self.agent.called())));
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn say(
+        &self,
+        message: &Message,
+        accepted: &Accepted,
+        state: State,
+        as_json: bool,
+        began: Option<Instant>,
+    ) -> Result<(), Failure> {
+        let (word, reason) = match state {
+            State::Queued => (ReceiptWord::Queued, None),
+            State::Injected => (ReceiptWord::Injected, None),
+            State::Returned(reason) => (ReceiptWord::Returned, Some(reason.into())),
+        };
+        let receipt = Receipt {
+            id: message.id.to_string(),
+            to: self.agent.called().to_owned(),
+            state: word,
+            point: None,
+            run: None,
+            turn: None,
+            call: None,
+            skipped: None,
+            interrupted: None,
+            reason,
+            too_late_to_supersede: accepted.too_late.then_some(true),
+        };
+        let took = began.map(|began| Span::from(began.elapsed()));
+        let mut text = receipt::told(&receipt, took);
+        if state == State::Queued && self.waits() {
+            text.push_str(
+                "  it rests, and nothing can wake it from outside: it is read with its next prompt\n",
+            );
+        }
+        let told = if as_json { print(&format!("{}\n", json!(receipt))) } else { print(&clean(&text)) };
+        told.map(drop)
+    }
+
+    /// Whether nobody looks into its mailbox before somebody else begins something there: a hook waits for the main
+    /// agent of a session in front of which somebody sits, and for nobody else.
+    fn waits(&self) -> bool {
+        let attended = self.joined.program().is_some_and(|program| program.attended);
+        self.joined.is_resting(&self.agent.id) && !(attended && self.agent.id == MAIN)
+    }
+}
+
+/// Who sends from this command line: a person, but for a command of an agent's, which never has a person's authority.
+fn sender() -> String {
+    let is_an_agents = std::env::var("AI_AGENT").is_ok_and(|agent| agent.ends_with("_agent"));
+    if is_an_agents { MAIN.to_owned() } else { "user".to_owned() }
+}
+
+fn rows(joined: &Joined) -> Vec<Vec<String>> {
+    let place = joined.program().unwrap_or_default().cwd;
+    let row = |agent: &Known| {
+        let queued = queued(joined, agent);
+        vec![
+            format!("{}/{}", joined.id.get(..8).unwrap_or(&joined.id), agent.called()),
+            state(joined, agent).to_owned(),
+            if queued == 0 { String::new() } else { queued.to_string() },
+            agent.kind.clone().unwrap_or_default(),
+            place.clone(),
+        ]
+    };
+    known(joined).iter().map(row).collect()
+}
+
+fn agent_value(joined: &Joined, agent: &Known) -> Value {
+    json!({"id": agent.id, "name": agent.called(), "kind": agent.kind, "parent": agent.parent,
+        "state": state(joined, agent), "pending": queued(joined, agent)})
+}
+
+fn state(joined: &Joined, agent: &Known) -> &'static str {
+    if joined.is_resting(&agent.id) { "idle" } else { "working" }
+}
+
+fn queued(joined: &Joined, agent: &Known) -> usize {
+    let pending = joined.mailbox(&agent.id).and_then(|mailbox| mailbox.pending().ok());
+    pending.map_or(0, |names| names.iter().filter(|name| !name.own).count())
+}
+
+fn refused(refused: Refused) -> Failure {
+    Failure::failed(refused)
+}
+
+fn broken(error: std::io::Error) -> Failure {
+    Failure::failed(format!("the mailboxes of joined agents can't be used: {error}"))
+}
