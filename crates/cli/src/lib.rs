@@ -43,6 +43,10 @@ use midturn_tools::process::{SUPERVISE, supervise_main};
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    // It is started for every command of a Claude Code that has us installed: nothing comes before it.
+    if let Some(end) = midturn_bridges::claude::exec::main() {
+        return end;
+    }
     let first = std::env::args_os().nth(1);
     // Before anything else: this process may be the supervisor of a command, started by our tools.
     if first.is_some_and(|word| word == SUPERVISE) {
