@@ -1,4 +1,5 @@
 //! Urgent mail ends a command with all that it started, and nothing else does.
+#![allow(clippy::unwrap_used, reason = "this is all test code")]
 
 mod ground;
 

@@ -2,6 +2,7 @@
 //! leaves behind, the files it makes, what it sees around itself.
 //!
 //! 200 commands each time; `MIDTURN_SAME_COMMANDS=2000` is the whole, which includes 100 MB of output.
+#![allow(clippy::unwrap_used, reason = "this is all test code")]
 
 #[path = "same/commands.rs"]
 mod commands;

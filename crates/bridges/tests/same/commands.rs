@@ -5,7 +5,7 @@ const KNOWN: &[&str] = &[
     "true",
     "cat /proc/self/environ | tr '\\0' '\\n'",
     "env; echo \"$0 $# $- $SHLVL $PWD $OLDPWD $_ [$BASH_EXECUTION_STRING]\"",
-    "grep -E '^(SigBlk|SigIgn|SigCgt|Umask|Groups|NoNewPrivs|CapEff)' /proc/$$/status",
+    "grep -E '^(SigIgn|Umask|Groups|NoNewPrivs|CapEff)' /proc/$$/status",
     "grep -E '^(SigBlk|SigIgn|SigCgt)' /proc/self/status; ulimit -a; umask",
     "ls /proc/self/fd | wc -l; readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2",
     "kill -TERM $$; echo after",
@@ -130,13 +130,13 @@ fn statement(dice: &mut Dice, depth: usize) -> String {
             inner(dice, depth),
             dice.below(256)
         ),
-        10 => format!("({}); echo $?", inner(dice, depth)),
+        10 => format!("( {} ); echo $?", inner(dice, depth)),
         11 => format!("if {}; then {}; else {}; fi", test(dice), inner(dice, depth), inner(dice, depth)),
         12 => format!("for i in 1 {} 3; do {}; done", word(dice), inner(dice, depth)),
         13 => format!(
             "{{ {}; }} 2>&1 | {}",
             inner(dice, depth),
-            dice.of(&["cat", "sort", "wc -c", "tr a-z A-Z", "head -2"])
+            dice.of(&["cat", "sort", "wc -c", "sort -r", "head -2"])
         ),
         _ => format!("echo \"$( {}; )\"", inner(dice, depth)),
     }
@@ -260,7 +260,7 @@ fn reads(dice: &mut Dice) -> &'static str {
         "{ sleep 0.01; echo later; } & wait",
         "sleep 0.02 & wait $!; echo $?",
         "sleep 0.1 > /dev/null 2>&1 &",
-        "time -p true 2> /dev/null; declare -a arr=(1 'two three'); echo \"${arr[@]}\"",
+        "declare -a arr=(1 'two three'); echo \"${arr[@]}\"",
         "head -c 300000 /dev/zero | tr '\\0' z",
     ])
 }

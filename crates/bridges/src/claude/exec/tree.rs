@@ -120,17 +120,14 @@ fn processes() -> io::Result<Vec<Process>> {
     Ok(entries.filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?)).collect())
 }
 
+/// How deep a tree is looked up.
+const DEPTH_MAX: usize = 1_000;
+
 /// Whether the process is one of ours.
 pub(super) fn is_inside(pid: i32) -> bool {
     let us = std::process::id().cast_signed();
-    let mut at = pid;
-    while let Some(process) = Process::read(at).filter(|process| process.parent > 1) {
-        if process.parent == us {
-            return true;
-        }
-        at = process.parent;
-    }
-    false
+    let parent = |of: &i32| Process::read(*of).map(|process| process.parent);
+    std::iter::successors(parent(&pid), parent).take(DEPTH_MAX).any(|parent| parent == us)
 }
 
 fn descendants(of: i32, all: &[Process]) -> Vec<Process> {

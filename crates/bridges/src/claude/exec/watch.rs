@@ -63,8 +63,10 @@ impl Ready {
         let mail = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         let comes = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
         inotify::add_watch(&mail, claim.mailbox().path(), comes)?;
-        let signals = SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-        let blocked = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
+        // Those that have a name can be passed on. Of another one we die, and the shell with us.
+        let named: SigSet = Signal::iterator().collect();
+        let signals = SignalFd::with_flags(&named, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        let blocked = named.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
         let ready = Self { signals, blocked, mail };
         match set_child_subreaper(true) {
             Ok(()) => Ok(ready),
