@@ -40,11 +40,15 @@ use clap::Parser;
 use args::{Cli, Command, SessionsArgs, SessionsCommand};
 use env::Env;
 use failure::{End, Failure};
-use midturn_bridges::claude::hook;
+use midturn_bridges::claude::{exec, hook};
 use midturn_tools::process::{SUPERVISE, supervise_main};
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    // It is started for every command of a Claude Code that has us installed: nothing comes before it.
+    if let Some(end) = exec::main() {
+        return end;
+    }
     let mut words = std::env::args_os().skip(1);
     match words.next() {
         // Before anything else: this process may be the supervisor of a command, started by our tools.

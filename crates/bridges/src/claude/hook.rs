@@ -205,6 +205,7 @@ impl<'a> Hook<'a> {
     /// Point C or D: all results of the turn are in.
     fn behind_tools(&self) -> io::Result<Option<Answer>> {
         self.counts_starved()?;
+        self.joined.forgets_calls(self.agent)?;
         self.injects(Point::D, Urgency::AfterTools)
     }
 

@@ -1,6 +1,7 @@
 //! Claude Code: hooks that look into the spool, and the prefix of its commands.
 
 mod agents;
+pub mod exec;
 pub mod hook;
 mod sweep;
 mod transcript;

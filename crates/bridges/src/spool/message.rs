@@ -34,12 +34,17 @@ fn is_false(own: &bool) -> bool {
 }
 
 impl Message {
-    /// Who sent it. A name that is none of Midturn's reads as `main`, whose word it then was.
+    /// Who sent it. Other programs' names may hold anything; what reaches a model's eyes is a name of ours.
     pub fn sender(&self) -> Sender {
-        match &*self.from {
-            "user" => Sender::User,
-            name => Sender::Agent(AgentName::new(name).unwrap_or_else(|_| main())),
+        if self.from == "user" {
+            return Sender::User;
         }
+        let tame = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' };
+        let name: String = self.from.chars().map(tame).collect();
+        let name: String = name.trim_start_matches(['-', '_']).chars().take(50).collect();
+        let named = AgentName::new(&self.from).or_else(|_| AgentName::new(&name));
+        let named = named.or_else(|_| AgentName::new(format!("agent-{name}")));
+        Sender::Agent(named.unwrap_or_else(|_| main()))
     }
 
     /// The same for core's words.
@@ -126,6 +131,29 @@ impl FromStr for Name {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_senders_name_holds_nothing_but_a_name() {
+        for (from, expected) in [
+            ("user", "the user"),
+            ("lead", "lead"),
+            ("mcp:Cursor", "mcp-cursor"),
+            ("a]\n[x", "a---x"),
+            ("parent", "agent-parent"),
+            ("", "agent-"),
+        ] {
+            let message = Message {
+                id: MessageId::new("m"),
+                from: from.to_owned(),
+                text: String::new(),
+                urgency: Urgency::Urgent,
+                sent_at: 0,
+                expires_at: None,
+                own: false,
+            };
+            assert_eq!(message.sender().spoken(), expected);
+        }
+    }
 
     #[test]
     fn names_are_read_as_they_are_written_and_sort_by_arrival() {

@@ -55,10 +55,18 @@ pub struct Call {
     /// As the model gave it.
     pub command: String,
     /// Whether it is to go on beside the agent's next calls: then it is never cut.
+    #[serde(default)]
     pub background: bool,
     /// Another agent began one of the same text at once: neither is cut.
     #[serde(default)]
     pub ambiguous: bool,
+}
+
+impl Call {
+    /// Whether urgent mail may end it.
+    pub(crate) fn can_be_cut(&self) -> bool {
+        !self.background && !self.ambiguous
+    }
 }
 
 /// A session that has joined.
@@ -222,6 +230,18 @@ impl Joined {
         }
         let bytes = serde_json::to_vec(&call).map_err(io::Error::from)?;
         write_whole(&self.folder.join(agent).join("calls").join(id), &bytes, false)
+    }
+
+    /// All calls of the agent's turn have their results: what still runs has become nobody's, and is never cut.
+    ///
+    /// # Errors
+    /// The spool can't be written.
+    pub(crate) fn forgets_calls(&self, agent: &str) -> io::Result<()> {
+        for part in ["calls", "running"] {
+            let folder = self.folder.join(agent).join(part);
+            names(&folder)?.iter().try_for_each(|id| removed(&folder.join(id)).map(drop))?;
+        }
+        Ok(())
     }
 
     /// How many turns in a row `next_boundary` mail has emptied (semantics.md, section 3).
