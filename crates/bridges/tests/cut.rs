@@ -7,6 +7,8 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
+
 use ground::{Ground, alive, ended, is_alive, prefix, signal, until};
 
 const MAIL: &str = "00000000000000000001-3-00000000000000a1";
@@ -199,6 +201,19 @@ fn what_is_sent_to_us_reaches_the_command_once() {
         assert_eq!(ended(child).code(), Some(7), "{name}");
         assert_eq!(ground.output(), b"ready\ngot\n", "{name}");
     }
+}
+
+#[test]
+fn what_claude_code_sends_to_the_whole_tree_reaches_the_command_once() {
+    let ground = Ground::new();
+    let command = "trap 'echo got; n=x' TERM; echo ready; while [ -z \"$n\" ]; do :; done; echo on; exit 7";
+    ground.lay("a1", "calls", "t1", &call(command, ""));
+    let child = ground.start(command.as_bytes(), Some(prefix()));
+    until("it runs", || has(&ground, "ready"));
+    let group = Pid::from_child(&child);
+    kill_process_group(group, Signal::TERM).unwrap();
+    assert_eq!(ended(child).code(), Some(7));
+    assert_eq!(ground.output(), b"ready\ngot\non\n");
 }
 
 #[test]

@@ -33,16 +33,11 @@ fn seen(words: &[&str], environment: &[(&str, &str)]) -> String {
 #[test]
 fn servers_and_hooks_run_as_without_us() {
     let prefix = env!("CARGO_BIN_EXE_midturn-exec");
-    let folder = tempfile::tempdir().unwrap();
-    let script = folder.path().join("a server.sh");
-    std::fs::write(&script, format!("#!/bin/sh\n{SHOW}\nexit 5\n")).unwrap();
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let script = script.to_str().unwrap();
     let server = [("CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS", "s1")];
     let hook = [("CLAUDE_PID", "1")];
 
-    let line = format!("'{script}' one 'two three' 'it'\"'\"'s' ''");
-    let plain = seen(&[script, "one", "two three", "it's", ""], &server);
+    let line = format!("/bin/sh -c '{}' a.sh one 'two three' 'it'\"'\"'s' ''", SHOW.replace('\'', "'\"'\"'"));
+    let plain = seen(&["/bin/sh", "-c", SHOW, "a.sh", "one", "two three", "it's", ""], &server);
     assert!(plain.contains("|one|two three|it's||SELF|"), "{plain}");
     assert_eq!(seen(&[prefix, &line], &server), plain);
 
@@ -64,7 +59,7 @@ fn by_another_name_it_is_something_else_and_without_words_it_is_nothing() {
     assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty());
     let folder = tempfile::tempdir().unwrap();
     let other = folder.path().join("midturn");
-    std::fs::copy(env!("CARGO_BIN_EXE_midturn-exec"), &other).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_midturn-exec"), &other).unwrap();
     let (_, output) = run(&[other.to_str().unwrap(), "echo run"], &[]);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());

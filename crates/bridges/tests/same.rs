@@ -25,7 +25,7 @@ const SHORT: usize = 200;
 const TOLD_MAX: usize = 1_500;
 
 /// How often a command is run again to see whether it differs from itself.
-const AGAIN: usize = 5;
+const AGAIN: usize = 20;
 
 #[derive(PartialEq, Eq)]
 struct Outcome {

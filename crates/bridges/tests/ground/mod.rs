@@ -87,6 +87,7 @@ impl Ground {
         vec![
             ("AI_AGENT", "claude-code_2-1-331_agent".into()),
             ("CLAUDECODE", "1".into()),
+            ("CLAUDE_PID", std::process::id().to_string().into()),
             ("CLAUDE_CODE_SESSION_ID", SESSION.into()),
             ("HOME", self.folder.path().into()),
             ("LANG", "C.UTF-8".into()),

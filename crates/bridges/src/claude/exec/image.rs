@@ -94,7 +94,7 @@ fn shell(kind: Option<&str>) -> PathBuf {
         .chain([first.into()])
         .filter_map(|name| found(&name))
         .chain(usual)
-        .chain(found(OsStr::new(second)));
+        .chain(std::iter::once_with(|| found(OsStr::new(second))).flatten());
     let fits = |path: &PathBuf| kind.is_none_or(|kind| file_name(path.as_os_str()).contains(kind));
     candidates.into_iter().filter(fits).find(|path| is_executable(path)).unwrap_or_else(|| "/bin/bash".into())
 }

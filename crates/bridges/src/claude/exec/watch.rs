@@ -181,15 +181,24 @@ impl Watch<'_> {
     }
 }
 
-/// What a terminal or a `kill 0` of the command's own sends goes to the whole group: the shell has it already.
+/// What a terminal or a `kill 0` of the command's own sends goes to the whole group: the shell has it already. Claude
+/// Code signals each process of the tree, and kills the group afterwards.
 fn is_for_us_alone(info: &libc::signalfd_siginfo, signal: Signal) -> bool {
     let is_from_the_kernel = info.ssi_code == libc::SI_KERNEL;
     match signal {
         Signal::SIGCHLD => false,
         // A terminal that hangs up tells the session's leader only.
         Signal::SIGHUP if is_from_the_kernel => true,
-        _ => !is_from_the_kernel && !tree::is_inside(info.ssi_pid.cast_signed()),
+        _ => {
+            !is_from_the_kernel
+                && !is_claude_code(info.ssi_pid)
+                && !tree::is_inside(info.ssi_pid.cast_signed())
+        }
     }
+}
+
+fn is_claude_code(pid: u32) -> bool {
+    std::env::var("CLAUDE_PID").is_ok_and(|claude| claude.parse() == Ok(pid))
 }
 
 fn as_it_ended(status: WaitStatus) -> ExitCode {
