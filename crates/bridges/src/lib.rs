@@ -1,0 +1,3 @@
+//! Agents of other programs, joined to Midturn (docs/bridges.md).
+
+pub mod claude;
