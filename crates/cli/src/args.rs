@@ -3,6 +3,7 @@
 mod afterwards;
 mod client;
 mod history;
+mod hooks;
 mod work;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 pub(crate) use afterwards::{MergeArgs, PruneArgs, PushArgs, RemovalArgs, RmArgs};
 pub(crate) use client::{AgentArgs, AttachArgs, ClientArgs, ClientCommand, MeantArgs, OpenArgs, SendArgs};
 pub(crate) use history::{ExportArgs, LogArgs, SessionsArgs, SessionsCommand, ShowArgs, UndoArgs};
+pub(crate) use hooks::{HooksArgs, HooksCommand, HooksInstallArgs, HooksStatusArgs, WhichSettingsArgs};
 pub(crate) use work::{AttendArgs, DoctorArgs, ResumeArgs, RunArgs, ScreenArgs, ServeArgs, WorkArgs};
 
 /// Parallel coding agents that are corrected in the middle of their work.
@@ -63,6 +65,9 @@ pub(crate) enum Command {
     /// What asks a running process
     #[command(flatten)]
     Client(ClientCommand),
+    /// Correct the agents of Claude Code: put the hooks for that into its settings, or take them out
+    #[command(after_help = hooks::HOOKS_HELP)]
+    Hooks(HooksArgs),
     /// Play scenario files on a virtual clock and check what comes of them
     #[command(after_help = REPLAY_HELP)]
     Replay(ReplayArgs),

@@ -2,6 +2,7 @@
 //! tries, and changes nothing: no folder is made, no store is opened for writing.
 
 mod checks;
+mod joined;
 mod rules;
 mod sandbox;
 

@@ -73,6 +73,11 @@ impl Env {
         self.xdg("XDG_STATE_HOME", ".local/state")
     }
 
+    /// The folder of Claude Code's settings.
+    pub(crate) fn claude_folder(&self) -> Option<PathBuf> {
+        self.path("CLAUDE_CONFIG_DIR").or_else(|| Some(self.home()?.join(".claude")))
+    }
+
     /// The XDG specification ignores relative paths.
     fn xdg(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
         let base = self.path(variable).or_else(|| self.home().map(|home| home.join(below_home)))?;

@@ -19,6 +19,7 @@ mod failure;
 mod files;
 mod flat;
 mod history;
+mod hooks;
 mod host;
 mod joined;
 mod log;
@@ -85,6 +86,7 @@ fn dispatch(command: Command, env: &Env) -> Result<End, Failure> {
         Command::Undo(args) => history::undo(&args, env),
         Command::Show(args) => history::conversation(&args, env),
         Command::Client(command) => client::run(&command, env),
+        Command::Hooks(args) => hooks::hooks(&args, env),
         Command::Replay(args) => replay::replay(&args, env),
         Command::Schema { format } => commands::schema(format),
         Command::Models(args) => models::models(&args, env),

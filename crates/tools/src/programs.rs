@@ -27,6 +27,8 @@ const LINKS_MAX: usize = 40;
 pub enum Program {
     /// It builds sandboxes.
     Bubblewrap,
+    /// Claude Code, which is only asked for its version.
+    Claude,
     /// Everything about branches and worktrees.
     Git,
     /// What it takes to tell git's two outputs apart, and to try a sandbox.
@@ -39,6 +41,7 @@ impl Program {
     const fn name(self) -> &'static str {
         match self {
             Self::Bubblewrap => "bwrap",
+            Self::Claude => "claude",
             Self::Git => "git",
             Self::Shell => "sh",
         }

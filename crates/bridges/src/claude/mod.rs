@@ -3,6 +3,7 @@
 mod agents;
 pub mod exec;
 pub mod hook;
+pub mod install;
 mod sweep;
 mod transcript;
 mod wait;

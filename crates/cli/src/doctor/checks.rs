@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use midturn_core::rules::id::AgentName;
 use midturn_tools::programs::{self, Program};
 
-use super::{Finding, sandbox};
+use super::{Finding, joined, sandbox};
 use crate::args::{LayerArgs, StoreArgs};
 use crate::config::{Config, keys_set};
 use crate::env::Env;
@@ -30,6 +30,7 @@ pub(super) async fn all(layer: &LayerArgs, store: &StoreArgs, folder: &Path, env
         Err(failure) => findings.push(Finding::missing("configuration", failure.to_string())),
     }
     findings.push(git());
+    findings.extend(joined::findings(folder, env));
     findings.extend(programs::skipped().into_iter().map(skipped));
     match Project::named_by(folder, store, env) {
         Ok(project) => match project.look() {
