@@ -217,7 +217,7 @@ fn files_have_at_most_500_lines_without_their_tests() {
 /// commands as a shell does: 1,500; what attacks got through is mended, agents have repositories of their own, and the lead
 /// commits by a tool: 3,000. A day's work: 5,500, of which 1,800 see to folders and
 /// conflicts of files, 1,300 to what a run leaves, 900 to undo.)
-const LINES_OF_CODE: usize = 62_000;
+const LINES_OF_CODE: usize = 62_200;
 
 #[test]
 fn the_house_grows_only_where_somebody_says_so() {
