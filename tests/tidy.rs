@@ -217,9 +217,9 @@ fn files_have_at_most_500_lines_without_their_tests() {
 /// was made smaller; since then the interface has more to say, there is the screen: `view` and `tui`, 7,000; rules read
 /// commands as a shell does: 1,500; what attacks got through is mended, agents have repositories of their own, and the lead
 /// commits by a tool: 3,000. A day's work: 5,500, of which 1,800 see to folders and
-/// conflicts of files, 1,300 to what a run leaves, 900 to undo.
-/// What runs inside Claude Code in place of a shell: 800.)
-const LINES_OF_CODE: usize = 62_800;
+/// conflicts of files, 1,500 to what a run leaves (a process that holds the store removes it, too), 900 to undo.
+/// What looks in from Claude Code, its mailboxes of files and their installation: 2,800.)
+const LINES_OF_CODE: usize = 65_000;
 
 #[test]
 fn the_house_grows_only_where_somebody_says_so() {

@@ -122,7 +122,7 @@ pub(crate) fn live(
         standing,
         can_ask: true,
         seed: session_id::new().to_string(),
-        notes: Vec::new(),
+        notes: session.shared.iter().cloned().collect(),
     };
     let (whose, id) = (project.clone(), session.session.clone());
     let finder = Arc::new(move || client::find(&whose).ok().flatten());

@@ -5,13 +5,17 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on panics")]
 
 mod common;
+#[path = "../../../tests/needs.rs"]
+mod needs;
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::chown;
+use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 
 use common::Place;
+use needs::{Need, has};
 use serde_json::{Value, json};
 
 /// A reply of words.
@@ -363,6 +367,33 @@ fn what_a_person_names_is_copied_and_what_a_project_names_is_not() {
     for key in ["folder.copy", "folder.base"] {
         at(&ended.told, &format!("`{key}` is not taken from a project's file"));
     }
+}
+
+/// What doesn't fit is said before the agent starts, and nothing half copied is left.
+#[test]
+fn a_full_disk_is_said_before_the_agent_starts() {
+    let place = begun();
+    let disk = place.path("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let options = ["-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs"];
+    let mounted = Command::new("mount").args(options).arg(&disk).stderr(Stdio::null()).status();
+    if !has(Need::Mount, mounted.is_ok_and(|status| status.success())) {
+        return;
+    }
+    place.write("repo/node_modules/m.bin", &"x".repeat(6 << 20));
+    let config =
+        format!("folder.copy = ['node_modules']\nfolder.base = '{}'", disk.join("folders").display());
+    let ended = run(&place, &config, by_a_worker(&[bash("ls"), words("Done.")]));
+    let unmounted = Command::new("umount").arg("--lazy").arg(&disk).status().unwrap();
+    assert!(unmounted.success());
+    let said = "`node_modules` was not copied into the folder: `node_modules/m.bin`: the disk is full";
+    assert!(at(&ended.told, said) < at(&ended.told, "worker: bash ls"), "{}", ended.told);
+    at(ended.system(1), said);
+    assert!(
+        ended.result(2).starts_with("a.txt") && !ended.result(2).contains("node_modules"),
+        "{}",
+        ended.result(2)
+    );
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use midturn_core::engine::ports::archive::SessionRecord;
-use midturn_core::engine::ports::{Archive, Diff};
+use midturn_core::engine::ports::{Archive, Diff, Merge};
 use midturn_core::engine::{Attached, Coordinator};
 use midturn_core::rules::id::{AgentName, SessionId};
-use midturn_wire::session::NewSession;
+use midturn_wire::session::{NewSession, Remove, Removed};
 
 use crate::feed::Feed;
 
@@ -59,6 +59,8 @@ pub struct Live {
     pub epoch: u64,
     /// The agent a person talks to.
     pub lead: Option<AgentName>,
+    /// What a person is told where its agents share a folder (docs/decisions/0041).
+    pub shared: Option<String>,
     /// Its agents, and everything that can be done to them.
     pub coordinator: Coordinator,
     /// What is told of it. One of the coordinator's observers.
@@ -96,6 +98,12 @@ pub trait Host: Send + Sync {
 
     /// What an agent of a session that is only stored changed, as far as it is still there.
     async fn diff(&self, session: &SessionId, agent: &AgentName) -> Result<Diff, HostError>;
+
+    /// Merges the branch of an agent of a session that is only stored. Whole, as above.
+    async fn merge(self: Arc<Self>, session: SessionId, agent: AgentName) -> Result<Merge, HostError>;
+
+    /// Removes what is left of a session that is only stored, if it still is as somebody has seen it. Whole, as above.
+    async fn remove(self: Arc<Self>, session: SessionId, seen: Remove) -> Result<Removed, HostError>;
 
     /// What is stored.
     fn archive(&self) -> Arc<dyn Archive>;

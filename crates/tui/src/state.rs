@@ -82,12 +82,26 @@ pub enum Standing {
 pub struct Facts {
     /// What it cost, where prices are known.
     pub cost: Option<Money>,
+    /// Whether that is counted with the table of prices, so that it is about so much (docs/decisions/0042).
+    pub is_about: bool,
     /// How full its model's context is.
     pub context: Context,
     /// Its branch.
     pub branch: Option<String>,
     /// The limit that it has reached.
     pub limit: Option<String>,
+}
+
+impl Facts {
+    /// What it cost, for people.
+    pub(crate) fn money(&self) -> Option<String> {
+        self.cost.map(|cost| dollars(cost, self.is_about))
+    }
+}
+
+/// `$0.38`; `~` before what is counted with the table of prices.
+pub(crate) fn dollars(cost: Money, is_about: bool) -> String {
+    format!("{}${cost}", if is_about { "~" } else { "" })
 }
 
 /// A sentence for the person.
@@ -407,5 +421,21 @@ impl State {
     pub fn next_id(&mut self) -> MessageId {
         self.sent += 1;
         MessageId::new(format!("{}-{}", self.opening.seed, self.sent))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_that_is_counted_with_the_table_is_about_so_much() {
+        let cost: Option<Money> = Some("1.23".parse().unwrap());
+        for (cost, is_about, shown) in
+            [(cost, false, Some("$1.23")), (cost, true, Some("~$1.23")), (None, true, None)]
+        {
+            let facts = Facts { cost, is_about, ..Facts::default() };
+            assert_eq!(facts.money().as_deref(), shown);
+        }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::spent::Spent;
-use crate::text::Text;
+use crate::text::{Duration, Number, Text};
 
 /// A session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -41,6 +41,10 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub spent: Option<Spent>,
+    /// That its agents share a folder, and why: of one that lives, where they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub shared: Option<String>,
 }
 
 impl From<SessionSummary> for Session {
@@ -58,6 +62,7 @@ impl From<SessionSummary> for Session {
             busy: false,
             last_seq: summary.last_seq,
             spent: None,
+            shared: None,
         }
     }
 }
@@ -67,6 +72,46 @@ impl From<SessionSummary> for Session {
 pub struct Sessions {
     /// The sessions.
     pub sessions: Vec<Session>,
+}
+
+/// What is to go of a session that is only stored, as somebody has looked at it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Remove {
+    /// How often it had been taken up.
+    pub epoch: Number,
+    /// The number of its last event: if another one is the last by now, nothing is removed.
+    pub last_seq: Number,
+    /// Also what is not merged, and what is on no branch.
+    #[serde(default)]
+    pub force: bool,
+    /// Only what is done with: see there. Without it the session goes, and its merged branches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub prune: Option<Prune>,
+}
+
+/// What is done with: merged branches, and a session in which nothing is left to do or to merge.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Prune {
+    /// Since when nothing has happened in it, at least; of the session itself 30 days without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub older_than: Option<Duration>,
+}
+
+/// What was removed of a session.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Removed {
+    /// Whether what was recorded of it is gone.
+    pub session: bool,
+    /// How many branches.
+    pub branches: usize,
+    /// How many folders.
+    pub folders: usize,
+    /// How much room that was.
+    pub bytes: u64,
 }
 
 /// A session somebody asks for.

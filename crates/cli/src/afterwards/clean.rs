@@ -1,18 +1,21 @@
 //! `midturn sessions rm` and `midturn prune`: looks what there is, says what will be removed, asks, and removes it. Whoever
-//! does this holds the store meanwhile, so that nobody carries any of it.
+//! removes holds the store meanwhile, so that nobody carries any of it: this command, or the process that holds it already.
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
+use midturn_client::{Client, Path, Trouble};
 use midturn_core::engine::ports::Archive;
 use midturn_core::engine::ports::archive::SessionSummary;
-use midturn_tools::leftovers;
-use midturn_tools::workplace::GitWorkplace;
+use midturn_core::rules::id::SessionId;
+use midturn_wire::agent::{Agents, State};
+use midturn_wire::session::{Prune, Remove, Removed};
+use midturn_wire::text::{Duration, Number};
 use serde_json::Value;
 
-use super::Stored;
-use super::plan::{Fate, Found, Part, Sum, Wish, fate, said};
+use super::plan::{Fate, Found, Sum, Wish, fate, said};
+use super::{Stored, removal};
 use crate::args::{LayerArgs, PlaceArgs, PruneArgs, RemovalArgs, RmArgs};
 use crate::client;
 use crate::commands;
@@ -21,10 +24,6 @@ use crate::failure::{End, Failure};
 use crate::history;
 use crate::host::holding::{self, Opened};
 use crate::project::Project;
-
-/// Said where somebody else writes to the store.
-const HELD: &str = "a Midturn runs in this project and holds its store: end it first, then nobody carries what is \
-     removed (--dry-run works beside it)";
 
 /// `midturn sessions rm SESSION…`.
 ///
@@ -76,24 +75,15 @@ impl Cleaning<'_> {
                 return commands::print("nothing is kept here yet\n");
             };
             let kept = archive.sessions().await.map_err(Failure::failed)?;
-            let (live, _) = history::live(&project, &kept).await;
-            let chosen = choose(kept)?;
-            let carried = |session: &SessionSummary| live.contains(session.record.id.as_str());
-            if let (Wish::Remove, Some(session)) = (self.wish, chosen.iter().find(|session| carried(session)))
-            {
-                let id = &session.record.id;
-                let what =
-                    format!("a running Midturn carries session {id}: it is not removed while that runs");
-                return Err(Failure::failed(what));
+            let carried = carried(&project, &kept).await;
+            let is_carried = |session: &SessionSummary| carried.contains(session.record.id.as_str());
+            let (stay, chosen): (Vec<_>, Vec<_>) = choose(kept)?.into_iter().partition(is_carried);
+            let end = self.look_and_remove(&project, archive, chosen).await;
+            if let (Wish::Remove, Some(session)) = (self.wish, stay.first()) {
+                end?;
+                return Err(Failure::failed(is_live(&session.record.id)));
             }
-            if !self.removal.dry_run
-                && let Some(client) = client::find(&project)?
-                && client.get::<Value>(&midturn_client::Path::of(&["health"])).await.is_ok()
-            {
-                return Err(Failure::failed(HELD));
-            }
-            let chosen = chosen.into_iter().filter(|session| !carried(session)).collect();
-            self.look_and_remove(&project, archive, chosen).await
+            end
         })?
     }
 
@@ -120,8 +110,8 @@ impl Cleaning<'_> {
         if self.removal.dry_run || !self.is_agreed()? {
             return Ok(End::Finished);
         }
-        self.obey(project, &plan, &places).await?;
-        commands::print(&format!("removed: {sum}\n"))?;
+        let removed = self.obey(project, &plan, &places).await?;
+        commands::print(&format!("removed: {removed}\n"))?;
         self.ended(&plan)
     }
 
@@ -142,9 +132,7 @@ impl Cleaning<'_> {
                 return Ok(None);
             }
         };
-        let remains = stored.workplace.remains().await.map_err(Failure::failed)?;
-        let size = archive.size(id).await.map_err(Failure::failed)?;
-        Ok(Some((Found { session, size, remains }, stored)))
+        Ok(Some((removal::look(archive, session, &stored).await?, stored)))
     }
 
     /// Whether the person wants it.
@@ -170,7 +158,15 @@ impl Cleaning<'_> {
         project: &Project,
         plan: &[(Found, Fate)],
         places: &[Stored],
-    ) -> Result<(), Failure> {
+    ) -> Result<Sum, Failure> {
+        if let Some(client) = client::find(project)? {
+            match client.get::<Value>(&Path::of(&["health"])).await {
+                Ok(_) => return self.ask(&client, plan).await,
+                // It died, and left its file behind.
+                Err(Trouble::Nobody) => {}
+                Err(trouble) => return Err(trouble.into()),
+            }
+        }
         let layer = LayerArgs { cwd: self.place.cwd.clone(), ..LayerArgs::default() };
         let config = commands::load(&layer, &commands::work_folder(&layer)?, self.env)?;
         let held = match holding::open(project, config.general.store.patience).await? {
@@ -181,7 +177,23 @@ impl Cleaning<'_> {
         };
         let removed = remove_all(&*held.archive, plan, places).await;
         held.archive.close().await;
-        removed
+        removed.map(|()| Sum::of(plan))
+    }
+
+    /// Has the process do it that holds the store.
+    async fn ask(&self, client: &Client, plan: &[(Found, Fate)]) -> Result<Sum, Failure> {
+        let prune = match self.wish {
+            Wish::Remove => None,
+            Wish::Prune { older_than, .. } => Some(Prune { older_than: older_than.map(Duration) }),
+        };
+        let mut sum = Sum::default();
+        for (Found { session, .. }, _) in plan.iter().filter(|(_, fate)| fate.is_any()) {
+            let (epoch, last_seq) = (Number(session.epoch), Number(session.last_seq));
+            let seen = Remove { epoch, last_seq, force: self.removal.force, prune };
+            let path = Path::of(&["sessions", session.record.id.as_str(), "remove"]);
+            sum = sum.and(&client.post::<Removed>(&path, &seen).await?);
+        }
+        Ok(sum)
     }
 
     /// # Errors
@@ -190,16 +202,31 @@ impl Cleaning<'_> {
         let stays = plan.iter().find(|(_, fate)| !fate.session).filter(|_| self.wish == Wish::Remove);
         match stays {
             None => Ok(End::Finished),
-            Some((found, _)) => Err(Failure::failed(format!(
-                "session {} stays: work of its agents is on no branch. `midturn merge` says what to do about it, and \
-                 --force removes it",
-                found.session.record.id
-            ))),
+            Some((found, _)) => Err(Failure::failed(removal::stays(&found.session.record.id))),
         }
     }
 }
 
-/// Piece by piece: who is interrupted types the same again.
+fn is_live(id: &SessionId) -> String {
+    format!(
+        "session {id} is live, so it stays: close it first (`midturn close lead --session {id}`), or end the Midturn that \
+         carries it"
+    )
+}
+
+/// The sessions that a process carries. One of which all agents are closed is nobody's any more.
+async fn carried(project: &Project, kept: &[SessionSummary]) -> BTreeSet<String> {
+    let (mut live, _) = history::live(project, kept).await;
+    let Ok(Some(client)) = client::find(project) else { return live };
+    for id in live.clone() {
+        let agents = client.get::<Agents>(&Path::of(&["sessions", &id, "agents"])).await;
+        if agents.is_ok_and(|all| all.agents.iter().all(|agent| agent.state == State::Closed)) {
+            live.remove(&id);
+        }
+    }
+    live
+}
+
 async fn remove_all(archive: &dyn Archive, plan: &[(Found, Fate)], places: &[Stored]) -> Result<(), Failure> {
     let now = archive.sessions().await.map_err(Failure::failed)?;
     for ((found, fate), place) in plan.iter().zip(places).filter(|((_, fate), _)| fate.is_any()) {
@@ -208,36 +235,9 @@ async fn remove_all(archive: &dyn Archive, plan: &[(Found, Fate)], places: &[Sto
             now.record.id == record.id && (now.epoch, now.last_seq) == (*epoch, *last_seq)
         };
         if !now.iter().any(is_same) {
-            let id = &record.id;
-            return Err(Failure::failed(format!("somebody went on with session {id} meanwhile: look again")));
+            return Err(Failure::failed(removal::gone_on(&record.id)));
         }
-        // What a dead process left running would write on in there.
-        leftovers::end(std::slice::from_ref(&record.id)).await.map_err(Failure::failed)?;
-        remove_one(archive, found, fate, &place.workplace).await?;
-    }
-    Ok(())
-}
-
-async fn remove_one(
-    archive: &dyn Archive,
-    found: &Found,
-    fate: &Fate,
-    workplace: &GitWorkplace,
-) -> Result<(), Failure> {
-    let mut is_left = false;
-    for (left, Part { branch, folder }) in found.remains.iter().zip(&fate.remains) {
-        is_left |= left.branch.is_some() && !branch || left.folder.is_some() && !folder;
-        let branch = left.branch.as_deref().filter(|_| *branch);
-        let folder = left.folder.as_ref().map(|(path, _)| path.as_path()).filter(|_| *folder);
-        workplace.remove(branch, folder).await.map_err(Failure::failed)?;
-    }
-    // An agent that comes back to its branch borrows of the project's again.
-    if fate.session || !is_left {
-        workplace.remove_pin().await.map_err(Failure::failed)?;
-    }
-    if fate.session {
-        workplace.remove_folders().await.map_err(Failure::failed)?;
-        archive.remove(&found.session.record.id).await.map_err(Failure::failed)?;
+        removal::remove(archive, found, fate, place).await?;
     }
     Ok(())
 }

@@ -5,7 +5,10 @@ mod branch;
 mod clean;
 mod plan;
 mod push;
+mod removal;
 mod resolve;
+
+use std::path::PathBuf;
 
 use midturn_core::engine::ports::Workplace as _;
 use midturn_core::engine::ports::archive::SessionJournal;
@@ -13,6 +16,7 @@ use midturn_core::rules::id::AgentName;
 use midturn_tools::workplace::GitWorkplace;
 
 use crate::commands;
+use crate::config::Config;
 use crate::env::Env;
 use crate::failure::Failure;
 use crate::history;
@@ -23,12 +27,19 @@ use crate::project::Project;
 pub(crate) use branch::{diff, merge};
 pub(crate) use clean::{prune, remove};
 pub(crate) use push::push;
+pub(crate) use removal::remove_as_seen;
 pub(crate) use resolve::{hand_over, resolve, task};
 
 /// A session that is stored, and the places of its agents.
 pub(crate) struct Stored {
-    journal: SessionJournal,
-    workplace: GitWorkplace,
+    pub(crate) journal: SessionJournal,
+    pub(crate) workplace: GitWorkplace,
+}
+
+/// The terms that a stored session works by.
+pub(crate) struct Terms {
+    folder: PathBuf,
+    pub(crate) config: Config,
 }
 
 impl Stored {
@@ -46,17 +57,43 @@ impl Stored {
     }
 
     async fn in_journal(project: &Project, journal: SessionJournal, env: &Env) -> Result<Self, Failure> {
-        is_of_this_machine(&journal)?;
         project.put_right();
-        let mut layer = carry::layer(&journal.record, &[])?;
+        let terms = Self::terms(project, &journal, &[], env)?;
+        let safety = Safety::of(&terms.config, None).await?;
+        Self::on(project, journal, &terms, &safety)
+    }
+
+    /// The terms that a session works by, with more settings laid over its own.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`]: its configuration is not sound any more. [`Failure::Failed`]: its folders are on another machine.
+    pub(crate) fn terms(
+        project: &Project,
+        journal: &SessionJournal,
+        more: &[String],
+        env: &Env,
+    ) -> Result<Terms, Failure> {
+        is_of_this_machine(journal)?;
+        let mut layer = carry::layer(&journal.record, more)?;
         // Where its own folder is gone, its branches are still there.
         layer.cwd = layer.cwd.filter(|folder| folder.is_dir()).or_else(|| Some(project.root().to_owned()));
         let folder = commands::work_folder(&layer)?;
         let config = commands::load(&layer, &folder, env)?;
-        let safety = Safety::of(&config, None).await?;
+        Ok(Terms { folder, config })
+    }
+
+    /// A session on its terms.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`]: what was kept of it can't be read.
+    pub(crate) fn on(
+        project: &Project,
+        journal: SessionJournal,
+        Terms { folder, config }: &Terms,
+        safety: &Safety,
+    ) -> Result<Self, Failure> {
         let (state, hidden) = (project.whole_state(), project.hidden()?);
-        let ground =
-            Ground { folder: &folder, state: &state, config: &config, safety: &safety, hidden: &hidden };
+        let ground = Ground { folder, state: &state, config, safety, hidden: &hidden };
         Ok(Self { workplace: carry::workplace_apart(&ground, &journal)?, journal })
     }
 

@@ -5,6 +5,7 @@ use midturn_core::rules::time::{Micros, Span};
 use midturn_tools::workplace::Remains;
 use midturn_view::figures::{bytes, count};
 use midturn_view::words;
+use midturn_wire::session::Removed;
 
 /// How old a session is that is removed where nobody says anything else.
 pub(super) const OLD: Span = Span::secs(30 * 86_400);
@@ -99,7 +100,7 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    pub(super) fn of(all: &[(Found, Fate)]) -> Self {
+    pub(super) fn of<'a>(all: impl IntoIterator<Item = &'a (Found, Fate)>) -> Self {
         let mut sum = Self::default();
         for (found, fate) in all {
             sum.sessions += usize::from(fate.session);
@@ -115,6 +116,21 @@ impl Sum {
 
     pub(super) fn is_nothing(self) -> bool {
         self.sessions + self.branches + self.folders == 0
+    }
+
+    pub(super) fn and(self, removed: &Removed) -> Self {
+        Self {
+            sessions: self.sessions + usize::from(removed.session),
+            branches: self.branches + removed.branches,
+            folders: self.folders + removed.folders,
+            bytes: self.bytes + removed.bytes,
+        }
+    }
+}
+
+impl From<Sum> for Removed {
+    fn from(Sum { sessions, branches, folders, bytes }: Sum) -> Self {
+        Self { session: sessions > 0, branches, folders, bytes }
     }
 }
 

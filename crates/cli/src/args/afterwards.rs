@@ -29,8 +29,8 @@ Examples:
 pub(super) const RM_HELP: &str = "\
 What will be removed is said first, with its size: what is recorded of the session, its agents' folders, and their
 branches as far as they are merged. You are asked on a terminal; a script says --yes. A branch that is not merged
-stays, and a session with work that is on no branch stays whole, unless you say --force. A session that a Midturn
-carries is never removed.
+stays, and a session with work that is on no branch stays whole, unless you say --force. A session that is
+live is never removed: close its lead first.
 
 Examples:
   midturn sessions rm last

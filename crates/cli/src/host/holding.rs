@@ -26,18 +26,20 @@ pub(crate) enum Opened {
 pub(crate) struct Holding {
     /// The store.
     pub(crate) archive: Arc<dyn Archive>,
+    /// Whose it is.
+    pub(crate) project: Project,
     /// What no command of an agent is to see: the token, the socket, the store's file.
     pub(crate) hidden: Vec<PathBuf>,
     /// A file of SQLite has a lock of its own. A server has many writers, one for each project
     /// and machine: that is what this one is for.
-    _project: Option<File>,
+    _lock: Option<File>,
 }
 
 #[cfg(test)]
 impl Holding {
     /// A store that nobody else knows.
-    pub(super) fn of(archive: Arc<dyn Archive>) -> Self {
-        Self { archive, hidden: Vec::new(), _project: None }
+    pub(super) fn of(archive: Arc<dyn Archive>, project: Project) -> Self {
+        Self { archive, project, hidden: Vec::new(), _lock: None }
     }
 }
 
@@ -63,7 +65,8 @@ pub(crate) async fn open(project: &Project, patience: Span) -> Result<Opened, Fa
     match opened {
         Ok(store) => {
             store.be_patient(patience.duration());
-            Ok(Opened::Ours(Holding { archive: seen(store), hidden: project.hidden()?, _project: lock }))
+            let (hidden, project) = (project.hidden()?, project.clone());
+            Ok(Opened::Ours(Holding { archive: seen(store), project, hidden, _lock: lock }))
         }
         Err(held @ OpenError::Held { .. }) => Ok(Opened::Theirs(held.to_string())),
         Err(error) => Err(Failure::failed(error)),

@@ -14,6 +14,7 @@ mod resume;
 pub(crate) mod safety;
 mod serve;
 mod sessions;
+mod stored;
 
 pub(crate) use interface::Answering;
 pub(crate) use resume::resume;

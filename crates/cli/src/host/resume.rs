@@ -27,9 +27,11 @@ pub(crate) fn resume(args: &ResumeArgs, env: &Env) -> Result<End, Failure> {
     let WorkArgs { store, layer, .. } = &args.work;
     let folder = commands::work_folder(layer)?;
     let project = Project::of(&folder, store, env)?;
-    let config = commands::load(layer, &folder, env)?;
+    // With `--max-cost` as well: what it says is a limit that is raised.
+    let whole = args.work.whole_layer();
+    let config = commands::load(&whole, &folder, env)?;
     let patience = config.general.store.patience;
-    let set = args.work.whole_layer().set;
+    let set = whole.set;
     attended(Manner::of(&args.attend, &config, env), env, async |attended| {
         match holding::open(&project, patience).await? {
             Opened::Theirs(who) if !set.is_empty() => Err(Failure::usage(format!(

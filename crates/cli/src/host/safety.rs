@@ -62,6 +62,11 @@ impl Safety {
         Self { sharing, ..self }
     }
 
+    /// What a person is told where agents share a folder.
+    pub(crate) fn shared(&self) -> Option<&str> {
+        self.sharing.as_deref()
+    }
+
     /// The sandbox.
     pub(crate) fn sandbox(&self) -> &Sandbox {
         &self.sandbox

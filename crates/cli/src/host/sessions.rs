@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use midturn_core::engine::ports::archive::{SessionRecord, SessionSummary, TakenUp};
-use midturn_core::engine::ports::{
-    Archive, Diff, Observer, SessionJournal, Store, ToolError, Workplace as _,
-};
+use midturn_core::engine::ports::{Archive, Diff, Merge, Observer, SessionJournal, Store};
 use midturn_core::engine::{Attached, SpawnError, Templates};
 use midturn_core::fail;
 use midturn_core::rules::id::{AgentName, SessionId};
@@ -15,15 +13,14 @@ use midturn_server::{Entered, Feed, Host, HostError, Live, Metrics, NewAgent};
 use midturn_tools::leftovers;
 use midturn_tools::sandbox::Sandbox;
 use midturn_tools::workplace::{Listener, Wishes};
-use midturn_wire::session::NewSession;
+use midturn_wire::session::{NewSession, Remove, Removed};
 use parking_lot::Mutex;
 
-use super::carry::{self, Ground};
+use super::carry;
 use super::holding::Holding;
 use super::living::Living;
 use super::safety::Safety;
 use crate::args::LayerArgs;
-use crate::commands;
 use crate::config::Config;
 use crate::env::Env;
 use crate::failure::Failure;
@@ -65,8 +62,8 @@ impl From<&Arc<Console>> for Audience {
 
 /// Carries sessions.
 pub(crate) struct Carrier {
-    holding: Holding,
-    env: Env,
+    pub(super) holding: Holding,
+    pub(super) env: Env,
     /// What is laid over the configuration of sessions that come through the interface.
     layer: LayerArgs,
     metrics: Arc<Metrics>,
@@ -74,13 +71,13 @@ pub(crate) struct Carrier {
     /// What holds agents back of whom nothing else is said; none where this is no daemon.
     safety: Option<Safety>,
     /// What is laid over every session that is taken up.
-    again: Vec<String>,
+    pub(super) again: Vec<String>,
     /// The sandbox that was tried last.
     tried: Mutex<Option<Sandbox>>,
     reached: Reached,
     sessions: Living,
     /// Sessions begin and are taken up one at a time, so that none is taken up twice.
-    turn: tokio::sync::Mutex<()>,
+    pub(super) turn: tokio::sync::Mutex<()>,
 }
 
 impl Carrier {
@@ -259,7 +256,8 @@ impl Carrier {
         let workplace = workplace.wishes(Wishes { listener, ..prepared.config.wishes() });
         let coordinator = carry::coordinator(prepared, workplace, &record.id, store, observers, journal);
         let coordinator = coordinator.await.inspect_err(|_| feed.end())?;
-        let live = Live { record, epoch, lead: Some(lead.clone()), coordinator, feed };
+        let shared = safety.shared().map(str::to_owned);
+        let live = Live { record, epoch, lead: Some(lead.clone()), shared, coordinator, feed };
         let begun = Begun { live, lead, safety, attached: None, team: prepared.team.clone() };
         self.sessions.enter(&begun).await?;
         let attached = audience.answers.then(|| Arc::new(begun.live.coordinator.attach()));
@@ -401,27 +399,15 @@ impl Host for Carrier {
     }
 
     async fn diff(&self, session: &SessionId, agent: &AgentName) -> Result<Diff, HostError> {
-        // Nobody takes it up meanwhile: its agents would work in the same folders.
-        let _turn = self.turn.lock().await;
-        if let Some(begun) = self.begun(session.as_str()) {
-            let coordinator = begun.live.coordinator;
-            let has_branch = coordinator.agent(agent.as_str()).is_some_and(|agent| agent.branch.is_some());
-            return coordinator.diff(agent).await.map_err(|error| no_diff(&error, has_branch));
-        }
-        let nobody = || HostError::NotFound(format!("there is no session `{session}` in this store"));
-        let journal = self.holding.archive.journal(session).await.map_err(Failure::failed)?;
-        let journal = journal.ok_or_else(nobody)?;
-        let layer = carry::layer(&journal.record, &self.again)?;
-        let folder = commands::work_folder(&layer)?;
-        let config = commands::load(&layer, &folder, &self.env)?;
-        let safety = self.safety_of(&config).await?;
-        let state = self.env.state_folder();
-        let state = state.ok_or_else(|| HostError::Failed("no folder for agents is named".to_owned()))?;
-        let hidden = &self.holding.hidden;
-        let ground = Ground { folder: &folder, state: &state, config: &config, safety: &safety, hidden };
-        let workplace = carry::workplace_apart(&ground, &journal)?;
-        let has_branch = workplace.branch(agent).is_some();
-        workplace.diff(agent).await.map_err(|error| no_diff(&error, has_branch))
+        self.diff_of(session, agent).await
+    }
+
+    async fn merge(self: Arc<Self>, session: SessionId, agent: AgentName) -> Result<Merge, HostError> {
+        whole(async move { self.merge_of(&session, &agent).await }).await
+    }
+
+    async fn remove(self: Arc<Self>, session: SessionId, seen: Remove) -> Result<Removed, HostError> {
+        whole(async move { self.remove_of(&session, &seen).await }).await
     }
 
     fn archive(&self) -> Arc<dyn Archive> {
@@ -443,12 +429,6 @@ impl Host for Carrier {
             }
         }
     }
-}
-
-/// Why there is no diff: git fails, or there is no branch.
-fn no_diff(error: &ToolError, has_branch: bool) -> HostError {
-    let code = if has_branch { "git_failed" } else { "no_branch" };
-    HostError::Conflict { code, text: error.to_string() }
 }
 
 /// Does something to its end, whether or not the asker still waits for it then: a session that

@@ -354,18 +354,47 @@ fn what_is_merged_and_what_is_old_is_removed_and_what_somebody_carries_is_not() 
     assert!(done(&place, &["sessions"]).contains(&merged), "it is not old");
     assert_eq!(done(&place, &["prune", "--older-than", "1h", "--yes"]), "nothing to remove\n");
     // While somebody carries another one, nothing is taken from under them.
-    assert!(std::process::Command::new("mkfifo").arg(place.path("repo/go")).status().unwrap().success());
-    let mut working = Running::start(&place, &scenario(&["cat ../../../../../repo/go"], &[]), &[]);
+    let mut working = Running::start(&place, &scenario(&["sleep 300"], &[]), &[]);
     working.until("tool_started", &[("agent", "worker")]);
     let (status, _, told) = say(&place, &["sessions", "rm", "last", "--yes", "--force"]);
-    assert_eq!((status, told.contains("a running Midturn carries session")), (Some(1), true), "{told}");
-    let (status, out, told) = say(&place, &["prune", "--older-than", "0", "--yes"]);
-    assert_eq!((status, told.contains("end it first")), (Some(1), true), "{out}{told}");
-    working.signal("INT");
-    working.end();
-    // It has work to go on with; the merged one is old now.
+    assert_eq!((status, told.contains(" is live, so it stays: close it first")), (Some(1), true), "{told}");
+    // It removes what it doesn't carry itself: the merged one is old now.
     let out = done(&place, &["prune", "--older-than", "0", "--yes"]);
     assert!(out.contains(&format!("{merged}  the task\n  all that is recorded: ")), "{out}");
+    assert!(out.contains("\nremoved: 1 session; "), "{out}");
+    working.signal("INT");
+    working.end();
+    // It has work to go on with.
+    done(&place, &["prune", "--older-than", "0", "--yes"]);
     let kept = done(&place, &["sessions"]);
     assert!(kept.contains(&open) && !kept.contains(&merged) && kept.lines().count() >= 3, "{kept}");
+}
+
+/// A daemon removes what it doesn't carry, and of what it carries only what is closed.
+#[test]
+fn the_process_that_holds_the_store_removes_what_nobody_carries() {
+    let place = project();
+    let (open, _) = run(&place, &scenario(&["echo 1 > b.txt"], &[]));
+    let (unsaved, _) = run(&place, &scenario(&["true"], &[]));
+    place.write(&format!("state/midturn/worktrees/{unsaved}/worker/late.txt"), "late\n");
+    let _serving = Serving::start(&place);
+    let (live, _) = run(&place, &scenario(&["echo 2 > c.txt"], &[]));
+    let (status, out, told) = say(&place, &["sessions", "rm", &live, &open, "--yes"]);
+    assert_eq!(
+        (status, told.contains(&format!("session {live} is live, so it stays"))),
+        (Some(1), true),
+        "{told}"
+    );
+    assert!(out.contains("\nremoved: 1 session, 1 folder; "), "{out}");
+    let (status, out, told) = say(&place, &["sessions", "rm", &unsaved, "--yes"]);
+    assert_eq!((status, told.contains("is on no branch")), (Some(1), true), "{out}{told}");
+    done(&place, &["sessions", "rm", &unsaved, "--yes", "--force"]);
+    let kept = done(&place, &["sessions"]);
+    assert!(kept.contains(&live) && !kept.contains(&open) && !kept.contains(&unsaved), "{kept}");
+    done(&place, &["close", "lead", "--session", &live]);
+    done(&place, &["merge", "worker", "--session", &live]);
+    let out = done(&place, &["sessions", "rm", "last", "--yes"]);
+    assert!(out.contains("\nremoved: 1 session, 1 branch, 1 folder; "), "{out}");
+    assert_eq!(there(&place, "state/midturn/worktrees"), Vec::<String>::new());
+    assert!(done(&place, &["sessions"]).contains("no session is kept"));
 }

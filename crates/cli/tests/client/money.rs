@@ -12,6 +12,36 @@ agents:
     model: [{text: Done., usage: {input: 100000, output: 2000, cached: 50000}}]
 ";
 
+/// `resume --max-cost`: one that rests at a limit in money goes on with a higher one, and only then.
+#[test]
+fn a_session_goes_on_with_more_money() {
+    let place = Place::new();
+    let call =
+        "{tools: [{id: b, name: bash, input: {command: echo hi}}], usage: {input: 100000, output: 2000}}";
+    place.write(
+        "scenario.yaml",
+        &format!(
+            "midturn: 1\nagents:\n  - name: lead\n    role: lead\n    model: [{call}, {{text: Done.}}]\n"
+        ),
+    );
+    place.write("config/midturn/midturn.toml", "[models.scripted]\ninput = 3\noutput = 15\n");
+    let said = |words: &[&str]| {
+        let said = place.midturn("repo", words).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (said.status.code(), text(said.stdout), text(said.stderr))
+    };
+    let run = ["run", "the task", "--once", "--model", "scripted:../scenario.yaml", "--max-cost", "0.2"];
+    let (status, _, told) = said(&run);
+    assert_eq!((status, told.contains("max_cost")), (Some(4), true), "{told}");
+    // It has cost $0.33.
+    for cost in ["0.1", "0.25"] {
+        let (status, _, told) = said(&["resume", "last", "--once", "--max-cost", cost]);
+        assert_eq!((status, told.contains("max_cost")), (Some(4), true), "{cost}: {told}");
+    }
+    let (status, out, told) = said(&["resume", "last", "--once", "--max-cost", "1"]);
+    assert_eq!((status, &*out), (Some(0), "Done.\n"), "{told}");
+}
+
 /// > D11: Tokens and money stand at a run's end, in `ps`, in `sessions` and in `stats`
 #[test]
 fn what_was_used_is_told_everywhere() {

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::{Value, json};
+
 use super::common::Place;
 use super::provider;
 
@@ -162,6 +164,86 @@ fn the_schema_of_the_configuration_has_every_key() {
     let description = schema["properties"]["sandbox"]["properties"]["memory"]["description"].as_str();
     assert_eq!(description, Some("its memory"));
     assert_eq!(schema["properties"]["sandbox"]["properties"]["tier"]["enum"][2], "bubblewrap");
+}
+
+/// What is wrong with a value by a schema, as far as ours go: types, words, keys, and what one of several allows.
+fn wrong(schema: &Value, root: &Value, value: &Value, at: &str) -> Option<String> {
+    if let Some(name) = schema["$ref"].as_str() {
+        let meant = root.pointer(name.trim_start_matches('#')).unwrap();
+        return wrong(meant, root, value, at);
+    }
+    let is = |kind: &Value| match kind.as_str().unwrap() {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        "null" => value.is_null(),
+        kind => panic!("{at}: a schema of a kind that this test doesn't know: {kind}"),
+    };
+    let is_its_kind = match &schema["type"] {
+        Value::Array(kinds) => kinds.iter().any(is),
+        Value::Null => true,
+        kind => is(kind),
+    };
+    let is_its_word = schema["enum"].as_array().is_none_or(|words| words.contains(value));
+    if !is_its_kind || !is_its_word {
+        return Some(format!("{at}: {value}"));
+    }
+    for several in ["anyOf", "oneOf"] {
+        let is_one = |all: &Vec<Value>| all.iter().any(|one| wrong(one, root, value, at).is_none());
+        if schema[several].as_array().is_some_and(|all| !is_one(all)) {
+            return Some(format!("{at}: {value}"));
+        }
+    }
+    let all = schema["allOf"].as_array().into_iter().flatten();
+    let items = value.as_array().into_iter().flatten();
+    let inside = all.map(|one| wrong(one, root, value, at));
+    let items = items.map(|item| schema.get("items").and_then(|of| wrong(of, root, item, at)));
+    let keys = value.as_object().into_iter().flatten().map(|(key, value)| {
+        let at = format!("{at}.{key}");
+        match schema["properties"].get(key).or(schema.get("additionalProperties")) {
+            Some(Value::Bool(false)) => Some(format!("{at}: no such key")),
+            Some(Value::Bool(true)) | None => None,
+            Some(of) => wrong(of, root, value, &at),
+        }
+    });
+    inside.chain(items).chain(keys).flatten().next()
+}
+
+/// The same as a file has it: what is no table is written alike in both languages.
+fn lines(value: &Value, key: &str) -> String {
+    let Some(table) = value.as_object() else { return format!("{} = {value}\n", &key[1..]) };
+    table.iter().map(|(name, value)| lines(value, &format!("{key}.{name:?}"))).collect()
+}
+
+/// A file that `midturn config` takes is one by the schema, and one with a slip is none.
+#[test]
+fn the_schema_of_the_configuration_holds_a_real_file() {
+    let place = Place::new();
+    let said = place.midturn("repo", &["schema", "config"]).output().unwrap();
+    let schema: Value = serde_json::from_slice(&said.stdout).unwrap();
+    let file = json!({
+        "model": "anthropic/m", "max_turns": 40, "max_cost": "2.50", "session": {"max_cost": "9"}, "undo": {"turns": 7},
+        "sandbox": {"tier": "bubblewrap"}, "approvals": {"mode": "ask", "deny": ["bash(git push *)"]},
+        "folder": {"setup": "npm ci", "copy": [".env.local"]}, "aliases": {"quick": "anthropic/s"},
+        "providers": {"mine": {"base_url": "http://127.0.0.1:1", "dialect": "chat"}},
+        "models": {"mine/m": {"input": 3, "output": 15.5}}
+    });
+    place.write("config/midturn/midturn.toml", &lines(&file, ""));
+    let taken = place.midturn("repo", &["config", "--json"]).output().unwrap();
+    assert!(taken.status.success(), "{}", String::from_utf8_lossy(&taken.stderr));
+    assert_eq!(wrong(&schema, &schema, &file, "file"), None);
+    for (slip, place) in [
+        (json!({"max_turns": "many"}), "file.max_turns: "),
+        (json!({"sandbox": {"tier": "bubblwrap"}}), "file.sandbox.tier: "),
+        (json!({"folder": {"stup": "npm ci"}}), "file.folder.stup: no such key"),
+        (json!({"approvals": {"deny": [1]}}), "file.approvals.deny: "),
+    ] {
+        let said = wrong(&schema, &schema, &slip, "file");
+        assert!(said.as_ref().is_some_and(|said| said.starts_with(place)), "{slip}: {said:?}");
+    }
 }
 
 /// > D21: An example shows `event` and `never`

@@ -14,7 +14,7 @@ export function head(page) {
   return html`<header class="head">
     <button class="plain drawer" aria-expanded=${page.isDrawerOpen} aria-controls="board" @click=${() => toggle(page)}>☰ ${asking(page)}</button>
     <h1 title=${watched?.session.folder ?? ""}>${oneLine(watched?.session.title ?? "") || "Midturn"}</h1>
-    <p class="counts">${counts(page)}</p>
+    <p class="counts" title=${watched?.session.shared ?? nothing}>${counts(page)}${watched?.session.shared ? " · one folder for all" : ""}</p>
     <details class="menu">
       <summary aria-label="Menu">⋯</summary>
       <div class="items" @click=${closeMenu}>
@@ -62,19 +62,26 @@ export function counts(page) {
   }
   const tokens = all.reduce((sum, row) => sum + row.tokens, 0);
   if (tokens > 0) parts.push(`${figures.count(tokens)} tokens`);
-  const cost = dollars([...(page.watched?.listed.values() ?? [])].map((agent) => agent.cost));
+  const cost = dollars([...(page.watched?.listed.values() ?? [])]);
   if (cost) parts.push(cost);
   return parts.join(" · ");
 }
 
 /**
  * Dollars, of texts such as `0.38`; `undefined` where no prices are known.
- * @param {(string | undefined)[]} costs
+ * @param {{cost?: string, priced_at?: string}[]} agents
  */
-function dollars(costs) {
-  const known = costs.filter((cost) => cost !== undefined);
-  return known.length === 0 ? undefined : `$${known.reduce((sum, cost) => sum + Number(cost), 0).toFixed(2)}`;
+function dollars(agents) {
+  const known = agents.filter(({ cost }) => cost !== undefined);
+  const sum = known.reduce((sum, { cost }) => sum + Number(cost), 0);
+  return known.length === 0 ? undefined : `${about(known)}$${sum.toFixed(2)}`;
 }
+
+/**
+ * What stands before money that is counted with the table of prices.
+ * @param {{priced_at?: string}[]} agents
+ */
+const about = (agents) => (agents.some(({ priced_at }) => priced_at !== undefined) ? "~" : "");
 
 /** Whom one looks at, what can be done with it, and what of it is shown. @param {Page} page */
 export function title(page) {
@@ -120,7 +127,7 @@ function facts(page) {
   if (steps.length > 0) parts.push(`plan ${done}/${steps.length}`);
   if (listed?.context?.limit) parts.push(`ctx ${Math.floor((100 * listed.context.used) / listed.context.limit)}%`);
   if (chosen?.usage.output) parts.push(`${figures.count(chosen.usage.input + chosen.usage.output)} tokens`);
-  if (listed?.cost) parts.push(`$${listed.cost}`);
+  if (listed?.cost) parts.push(`${about([listed])}$${listed.cost}`);
   return parts.join(" · ");
 }
 

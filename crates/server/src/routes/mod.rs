@@ -125,7 +125,7 @@ const UNCHANGED: &[(&str, &str)] = &[
     (
         "409",
         "`duplicate_id`, `stale_run`, `too_late`, `limit`, `below_spent`, `not_asked`, `ambiguous`, \
-        `too_many_rules`, `not_live`, `already_live`, `no_branch`, `git_failed`, and what the process \
+        `too_many_rules`, `not_live`, `already_live`, `gone_on`, `unsaved_work`, `no_branch`, `git_failed`, and what the process \
         says.",
     ),
     ("413", "`body_too_large`."),
@@ -193,6 +193,7 @@ part! {
         sessions::one,
         sessions::resume,
         sessions::shutdown,
+        sessions::remove,
         page::leave,
         agents::list,
         agents::spawn,

@@ -10,7 +10,7 @@ use midturn_core::engine::Attached;
 use midturn_core::rules::characters::is_blank;
 use midturn_core::rules::mail::{Sender, Standing};
 use midturn_core::rules::time::Micros;
-use midturn_wire::session::{NewSession, Resume, Resumed, Session, Sessions};
+use midturn_wire::session::{NewSession, Remove, Removed, Resume, Resumed, Session, Sessions};
 use midturn_wire::spent::Spent;
 use midturn_wire::text::Text;
 use midturn_wire::work::{Empty, Stopped};
@@ -98,6 +98,21 @@ pub(super) async fn resume(
     Ok(Json(Resumed { resumed: entered.working.iter().map(ToString::to_string).collect() }))
 }
 
+/// Removes what is left of a session that is only stored: what is recorded, its agents' folders, and their branches as far
+/// as they are merged.
+#[utoipa::path(post, path = "/remove", request_body = Remove, responses((status = 200, body = Removed)))]
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Path(path): Path<SessionPath>,
+    asker: Asker,
+    Brought(seen): Brought<Remove>,
+) -> Reply<Removed> {
+    asker.must_be_a_person()?;
+    let id = app.id(&path.session)?;
+    app.summary(&id).await?;
+    Ok(Json(app.host.clone().remove(id, seen).await?))
+}
+
 /// Whoever is about to follow a session counts as there until its stream can have come.
 fn hold(app: &App, attached: Option<Arc<Attached>>) {
     let Some(attached) = attached else { return };
@@ -136,6 +151,7 @@ impl From<&Live> for Session {
             busy: live.coordinator.is_busy(),
             last_seq: live.feed.last(),
             spent: Some(spent),
+            shared: live.shared.clone(),
         }
     }
 }

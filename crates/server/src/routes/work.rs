@@ -15,7 +15,7 @@ use midturn_wire::work::{Closed, Diff, Empty, Limits, Merge, Started, Stop, Stop
 use super::agents::existing;
 use super::{AgentPath, Change, Made, Reply, SessionPath};
 use crate::app::{App, Named, agent_name, present};
-use crate::extract::Path;
+use crate::extract::{Brought, Path};
 use crate::host::Live;
 use crate::problem::Refused;
 use crate::security::Asker;
@@ -105,11 +105,23 @@ pub(super) async fn diff(State(app): State<Arc<App>>, Path(path): Path<AgentPath
 
 /// Merges an agent's branch into what the project folder has checked out. Nothing is forced.
 #[utoipa::path(post, path = "/merge", request_body = Empty, responses((status = 200, body = Merge)))]
-pub(super) async fn merge(change: Change<AgentPath, Empty>) -> Reply<Merge> {
-    let Change { live, path, .. } = change;
-    let name = present(&live, &path.agent)?.name;
-    let merge = live.coordinator.merge(&name).await;
-    Ok(Json(merge.map_err(|error| no_diff(&live, &path.agent, &error))?.into()))
+pub(super) async fn merge(
+    State(app): State<Arc<App>>,
+    Path(path): Path<AgentPath>,
+    Brought(Empty {}): Brought<Empty>,
+) -> Reply<Merge> {
+    let merge = match app.named(&path.session)? {
+        Named::Live(live) => {
+            let name = present(&live, &path.agent)?.name;
+            let merge = live.coordinator.merge(&name).await;
+            merge.map_err(|error| no_diff(&live, &path.agent, &error))?
+        }
+        Named::Stored(_) => {
+            let (session, agent) = existing(&app, &path).await?;
+            app.host.clone().merge(session, agent).await?
+        }
+    };
+    Ok(Json(merge.into()))
 }
 
 /// Why there is neither diff nor merge: no branch, or git fails.

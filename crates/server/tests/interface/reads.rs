@@ -159,6 +159,16 @@ async fn a_session_that_is_only_stored_is_read_and_not_changed() {
         let refused = rig.post(&format!("/v1/sessions/s1{path}"), body).await;
         assert_eq!((refused.status, refused.code().as_str()), (409, "not_live"), "{path}");
     }
+    // What is left of it can be taken, and removed, by what it is to the host.
+    let merged = rig.post("/v1/sessions/s1/agents/worker/merge", "{}").await;
+    assert_eq!((merged.status, merged.code().as_str()), (409, "no_branch"));
+    let nobody = rig.post("/v1/sessions/s1/agents/nobody/merge", "{}").await;
+    assert_eq!((nobody.status, nobody.code().as_str()), (404, "unknown_agent"));
+    let seen = r#"{"epoch": 1, "last_seq": 3, "prune": {"older_than": "168h"}}"#;
+    let removed = rig.post("/v1/sessions/s1/remove", seen).await;
+    assert_eq!((removed.status, removed.json()["session"].as_bool()), (200, Some(true)));
+    let unknown = rig.post("/v1/sessions/nowhere/remove", seen).await;
+    assert_eq!((unknown.status, unknown.code().as_str()), (404, "unknown_session"));
     let mut events = rig.events("/v1/sessions/s1/events?after=0", "").await;
     let names: Vec<_> = events.all().await.into_iter().map(|told| told.name).collect();
     assert_eq!(names, ["session_started", "agent_spawned", "agent_spawned"]);
@@ -182,7 +192,7 @@ async fn the_document_describes_every_route_with_its_errors() {
     let served = rig.get("/v1/openapi.json").await.json();
     assert_eq!(served["openapi"], "3.1.0");
     let paths = served["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), 33, "{:?}", paths.keys());
+    assert_eq!(paths.len(), 34, "{:?}", paths.keys());
     for (path, methods) in paths {
         for (method, operation) in methods.as_object().unwrap() {
             let responses = operation["responses"].as_object().unwrap();
@@ -204,4 +214,12 @@ async fn figures_are_given_in_both_forms() {
     let rig = Rig::start().await;
     assert_eq!(rig.get("/metrics").await.status, 200);
     assert!(rig.get("/v1/stats").await.json().is_object());
+}
+
+#[tokio::test]
+async fn who_begins_a_session_is_told_that_its_agents_share_a_folder() {
+    let rig = Rig::start().await;
+    let begun = rig.post("/v1/sessions", r#"{"task": "go"}"#).await;
+    assert_eq!((begun.status, &begun.json()["shared"]), (201, &"all agents work in this one folder".into()));
+    assert!(rig.get("/v1/sessions/s1").await.json().get("shared").is_none(), "those of s1 work apart");
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use midturn_conformance::memory::Memory;
 use midturn_core::engine::ports::archive::SessionRecord;
-use midturn_core::engine::ports::{Archive, Diff, RealClock};
+use midturn_core::engine::ports::{Archive, Diff, Merge, RealClock};
 use midturn_core::engine::scripted::{ScriptedModels, Scripts, SimulatedTools};
 use midturn_core::engine::{AgentSpec, Coordinator, SpawnError};
 use midturn_core::rules::approval::Policy;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::mail::Role;
 use midturn_server::{Entered, Feed, Host, HostError, Live, NewAgent};
-use midturn_wire::session::NewSession;
+use midturn_wire::session::{NewSession, Remove, Removed};
 use parking_lot::Mutex;
 
 use super::name;
@@ -63,7 +63,8 @@ impl TestHost {
         coordinator.spawn_agent(lead).await.unwrap();
         coordinator.spawn_agent(worker).await.unwrap();
         let record = record(id, "a task");
-        self.enter(Live { record, epoch: 1, lead: Some(name("lead")), coordinator, feed })
+        let shared = (id != "s1").then(|| "all agents work in this one folder".to_owned());
+        self.enter(Live { record, epoch: 1, lead: Some(name("lead")), shared, coordinator, feed })
     }
 
     /// A session that lives from now on.
@@ -116,6 +117,17 @@ impl Host for TestHost {
 
     async fn diff(&self, _: &SessionId, agent: &AgentName) -> Result<Diff, HostError> {
         Err(HostError::Conflict { code: "no_branch", text: format!("`{agent}` has no branch of its own") })
+    }
+
+    async fn merge(self: Arc<Self>, _: SessionId, agent: AgentName) -> Result<Merge, HostError> {
+        Err(HostError::Conflict { code: "no_branch", text: format!("`{agent}` has no branch of its own") })
+    }
+
+    async fn remove(self: Arc<Self>, session: SessionId, _: Remove) -> Result<Removed, HostError> {
+        if self.find(session.as_str()).is_some() {
+            return Err(HostError::Conflict { code: "already_live", text: format!("{session} is live") });
+        }
+        Ok(Removed { session: true, branches: 0, folders: 0, bytes: 0 })
     }
 
     fn archive(&self) -> Arc<dyn Archive> {

@@ -162,7 +162,10 @@ impl Copying {
         if rustix::fs::ioctl_ficlone(&to, &from).is_err() {
             // It may have grown since.
             let copy = std::io::copy(&mut std::io::Read::take(&from, left + 1), &mut &to);
-            let bytes = copy.map_err(|error| format!("`{}`: {error}", path.display()))?;
+            let bytes = copy.map_err(|error| match Errno::from_io_error(&error) {
+                Some(errno) => failed(errno),
+                None => format!("`{}`: {error}", path.display()),
+            })?;
             if bytes > left {
                 return Err(self.too_much());
             }

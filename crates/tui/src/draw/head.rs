@@ -11,7 +11,7 @@ use ratatui::text::{Line, Span};
 
 use super::{put, ruled, text};
 use crate::look::Tone;
-use crate::state::{Pane, Standing, State};
+use crate::state::{Pane, Standing, State, dollars};
 
 /// Draws the session: its task, who works, who asks, what it cost.
 pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
@@ -57,7 +57,8 @@ fn counts(state: &State) -> String {
     }
     let costs = state.facts.values().filter_map(|facts| facts.cost);
     if let Some(cost) = costs.reduce(Money::plus) {
-        parts.push(format!("${cost}"));
+        let is_about = state.facts.values().any(|facts| facts.cost.is_some() && facts.is_about);
+        parts.push(dollars(cost, is_about));
     }
     if state.is_loading() {
         parts.push("loading".to_owned());

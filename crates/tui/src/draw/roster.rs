@@ -11,7 +11,7 @@ use ratatui::text::{Line, Span};
 
 use super::{put, text};
 use crate::look::Tone;
-use crate::state::State;
+use crate::state::{Facts, State};
 
 /// The widest that a name is shown.
 const NAME_MAX: usize = 16;
@@ -99,13 +99,8 @@ fn figures_of(state: &State, name: &AgentName, agent: &Agent, since: Option<Micr
         count => format!("m{count}"),
     };
     let tokens = Some(agent.usage.total()).filter(|tokens| *tokens > 0 && width >= 40);
-    let cost = state.facts.get(name).and_then(|facts| facts.cost).filter(|_| width >= 90);
-    [
-        clock,
-        mail,
-        tokens.map(figures::count).unwrap_or_default(),
-        cost.map(|cost| format!("${cost}")).unwrap_or_default(),
-    ]
+    let cost = state.facts.get(name).filter(|_| width >= 90).and_then(Facts::money);
+    [clock, mail, tokens.map(figures::count).unwrap_or_default(), cost.unwrap_or_default()]
 }
 
 /// Figures in columns, each as wide as its widest: what nobody has takes no room.

@@ -123,7 +123,8 @@ fn older(state: &mut State, agent: &AgentName, result: Result<(Vec<Event>, Optio
 /// What events don't say.
 fn facts(state: &mut State, agents: Vec<Agent>) {
     for agent in agents {
-        let Agent { name, cost, context, branch, limit, .. } = agent;
-        state.facts.insert(name, Facts { cost, context, branch, limit });
+        let Agent { name, cost, priced_at, context, branch, limit, .. } = agent;
+        let is_about = priced_at.is_some();
+        state.facts.insert(name, Facts { cost, is_about, context, branch, limit });
     }
 }

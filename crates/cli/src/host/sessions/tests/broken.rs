@@ -8,6 +8,8 @@ use midturn_core::engine::ports::{Commit, StoreError, Transaction};
 use midturn_store::OpenMode;
 
 use super::super::*;
+use crate::args::StoreArgs;
+use crate::project::Project;
 
 /// A store that takes nothing while it fails.
 struct Failing {
@@ -53,7 +55,8 @@ async fn carrier(folder: &Path, fails: &Arc<AtomicBool>) -> (Carrier, Prepared) 
     };
     let prepared = prepare::prepare(&layer, &env, &Earlier::default(), &Reached::default()).unwrap();
     let store = midturn_store::open_sqlite(folder.join("store.db"), OpenMode::Write).await.unwrap();
-    let holding = Holding::of(Arc::new(Around::new(Arc::new(store), Fails(fails.clone()))));
+    let project = Project::named_by(folder, &StoreArgs::default(), &env).unwrap();
+    let holding = Holding::of(Arc::new(Around::new(Arc::new(store), Fails(fails.clone()))), project);
     (Carrier::new(holding, &env, &layer), prepared)
 }
 
