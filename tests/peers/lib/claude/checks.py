@@ -6,6 +6,8 @@ from lib.claude import server as scripted
 
 SKIPPED = re.compile(r"\[Skipped: message received from (?P<name>.+?) before this ran\]")
 CUT = re.compile(r"\[Interrupted after (?P<seconds>\d+\.\d) s: message received from (?P<name>.+?)\.")
+COORDINATOR = "main"  # how the sender of a coordinator's own SendMessage is named
+PERSON = "the user"
 SOON = 0.5  # seconds from the end of the running call to the request that tells of the message
 
 

@@ -1,5 +1,9 @@
 """The scripts that several cases share: a coordinator, and workers that take five two-second steps."""
 
+import json
+import pathlib
+import sys
+
 from lib.claude.server import Call, agent
 
 STEPS = 5
@@ -29,3 +33,13 @@ def coordinator(world, workers, sends, later=LATER):
     """
     start = [agent(worker, "Take five steps.", background=True) for worker in workers]
     return [start, *(world.after(flag, later, reply) for flag, reply in sends), "I wait for them."]
+
+
+MCP_STEP = "mcp__slow__step"
+
+
+def with_mcp(world):
+    """Arguments that give Claude Code the slow MCP server, whose tool is `MCP_STEP`."""
+    program = [sys.executable, str(pathlib.Path(__file__).with_name("mcp_server.py")), str(world.flags)]
+    servers = {"mcpServers": {"slow": {"command": program[0], "args": program[1:]}}}
+    return ["--strict-mcp-config", "--mcp-config", json.dumps(servers)]

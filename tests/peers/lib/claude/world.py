@@ -154,6 +154,17 @@ class World:
             return reply(request) if callable(reply) else reply
         return held
 
+    def after_count(self, pattern, count, later, reply):
+        """For a script: this reply, held back until `later` seconds after so many flags match a pattern."""
+        def due():
+            raised = sorted(path.stat().st_mtime for path in self.flags.glob(pattern))
+            return len(raised) >= count and time.time() >= raised[count - 1] + later
+
+        def held(_request):
+            processes.wait_until(f"{count} flags {pattern}", due, FLAG_SECONDS + later)
+            return reply
+        return held
+
     # --- what Claude Code keeps
 
     def transcripts(self):
@@ -163,7 +174,8 @@ class World:
     def transcript(self, agent_id=None):
         """The lines of the main agent's transcript, or of a subagent's."""
         folder = self.transcripts()
-        path = folder / self.session / "subagents" / f"agent-{agent_id}.jsonl" if agent_id else folder / f"{self.session}.jsonl"
+        below = f"{self.session}/subagents/agent-{agent_id}.jsonl" if agent_id else f"{self.session}.jsonl"
+        path = folder / below
         with contextlib.suppress(OSError):
             return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("{")]
         return []
