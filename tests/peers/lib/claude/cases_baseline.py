@@ -5,7 +5,7 @@ A failure here after a new pin says that Claude Code has changed, not that we ar
 
 from lib.claude import checks, scripts, session
 from lib.claude.scripts import coordinator, five_steps, names, send_message
-from lib.claude.server import Server, bash
+from lib.claude.server import Call, Server, bash
 from lib.claude.world import World, marked
 
 TEXT = "The name is load_from, not load."
@@ -68,6 +68,18 @@ def reading_commands_run_at_once(result, claude):
             result.check("writing commands: one by one", third.wall - second.wall > 2, third.wall - second.wall)
 
 
+def mcp_calls_run_one_by_one(result, claude):
+    """Calls of an MCP server that doesn't say that it only reads are serial: they too can be skipped in the middle."""
+    with World(claude) as world:
+        played = {"main": [[Call(scripts.MCP_STEP, name=f"m{number}", seconds=1) for number in range(3)], "Done."]}
+        with Server(played) as server:
+            with session.printing(world, server, marked("main"), arguments=scripts.with_mcp(world)) as running:
+                checks.ended(result, "MCP", running)
+            first, second = server.of("main")
+            result.equal("MCP: all ran", checks.outcomes(second, "main", 0, 3), ["ran"] * 3)
+            result.check("MCP: one by one", second.wall - first.wall > 3, second.wall - first.wall)
+
+
 def killed_and_resumed(result, claude):
     """`kill -9` in a call, then `--resume`: the call's command lives on, the next request says it was interrupted."""
     with World(claude) as world:
@@ -88,5 +100,6 @@ CASES = (
     a_typed_line_waits_for_the_batch,
     a_message_of_the_stream_waits_for_the_batch,
     reading_commands_run_at_once,
+    mcp_calls_run_one_by_one,
     killed_and_resumed,
 )

@@ -71,6 +71,7 @@ class Request:
         self.body = _decoded(raw)
         self.script = None  # the marker's name, or None for a utility request
         self.turn = None  # how many assistant messages it holds: the index of the reply that is due
+        self.failed = None  # why the script could not answer
         self.hung_up = False  # the client went away in the middle of the reply
         self.answered_at = None  # when the last byte of the reply was written
 
@@ -178,7 +179,8 @@ class Server:
 
     def summary(self):
         """One line that says which requests came, for a failed check."""
-        return "requests: " + ", ".join(f"{r.script or r.path}#{r.turn}" for r in list(self.requests))
+        came = ", ".join(f"{r.script or r.path}#{r.turn}" for r in list(self.requests))
+        return f"requests: {came}" + "".join(f"; {r.script} failed: {r.failed}" for r in self.requests if r.failed)
 
     def arrived(self, request):
         """Records a request and finds out whose it is, then wakes who waits for it."""
@@ -244,19 +246,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if request.path.endswith("/count_tokens"):
             return self._json(200, {"input_tokens": max(1, len(raw) // 4)})
         if not request.path.endswith("/v1/messages"):
-            return self._json(404, {"type": "error", "error": {"type": "not_found_error", "message": "scripted"}})
+            return self._error(404, "not_found_error", "not scripted")
         try:
-            self._answer(request)
+            blocks = self.server.scripted.reply(request)
+        except Exception as error:  # a script that waited in vain: refused for good, or Claude Code would ask ten times
+            request.failed = str(error)
+            return self._error(400, "invalid_request_error", request.failed)
+        try:
+            self._answer(request, blocks)
         except OSError:  # the client hung up: that is something a case may want to know
             request.hung_up = True
             self.close_connection = True
         request.answered_at = time.monotonic()
 
     def do_GET(self):
-        self._json(404, {"type": "error", "error": {"type": "not_found_error", "message": "scripted"}})
+        self._error(404, "not_found_error", "not scripted")
 
     def do_HEAD(self):
         self._json(200, {})
+
+    def _error(self, status, kind, message):
+        self._json(status, {"type": "error", "error": {"type": kind, "message": message}})
 
     def _json(self, status, value):
         data = json.dumps(value).encode()
@@ -267,8 +277,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(data)
 
-    def _answer(self, request):
-        blocks = self.server.scripted.reply(request)
+    def _answer(self, request, blocks):
         if not request.body.get("stream"):
             return self._json(200, _whole(request, blocks))
         self.send_response(200)
@@ -324,10 +333,10 @@ def _numbered(blocks):
 
 def _whole(request, blocks):
     """The reply to a request that doesn't want a stream."""
-    content = [
-        {**_head(request, block, number), **({"text": block.text} if isinstance(block, Text) else {"input": block.input})}
-        for block, number in _numbered(blocks)
-    ]
+    content = []
+    for block, number in _numbered(blocks):
+        filled = {"text": block.text} if isinstance(block, Text) else {"input": block.input}
+        content.append({**_head(request, block, number), **filled})
     return _message(request, content, _stop(blocks))
 
 
