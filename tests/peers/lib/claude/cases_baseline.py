@@ -36,10 +36,10 @@ def a_typed_line_waits_for_the_batch(result, claude):
             world.wait("main0.start", scripts.LATER)
             running.type(TEXT)
             server.wait_turn("main", 1, WHOLE + 20)
-            checks.all_ran(result, "a typed line", world, server, "main", TEXT, names("main"))
             running.see("All five taken.")
             running.type("/exit")
             checks.ended(result, "a typed line", running)
+            checks.all_ran(result, "a typed line", world, server, "main", TEXT, names("main"))
 
 
 def a_message_of_the_stream_waits_for_the_batch(result, claude):

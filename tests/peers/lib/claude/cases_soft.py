@@ -1,7 +1,8 @@
 """With us: a message that skips what has not begun, in every way it can be sent, received and installed.
 
 A case is a function of the report and of Claude Code's path. It makes a world, installs us, writes scripts, starts a
-session, sends something at a flag, and asserts on the recorded requests.
+session, sends something at a flag, waits for the session's end, and asserts on the recorded requests: only then is it
+known that nothing was told twice.
 """
 
 import contextlib
@@ -14,7 +15,6 @@ from lib.claude.server import Call, Server, Text, agent, bash
 from lib.claude.world import HOW, World, marked
 
 TEXT = "The name is load_from, not load."
-FEEDBACK = f"[User feedback: {TEXT}]"
 DONE = "All five taken."
 
 
@@ -47,7 +47,6 @@ def _own_message(result, claude, how, to="worker"):
         if request:
             checks.sender_named(result, name, request, checks.SKIPPED, checks.COORDINATOR)
         result.equal(f"{name}: the subagent goes on", world.ran("after"), ["after"])
-        checks.never_told(result, name, server, "worker", FEEDBACK)
 
 
 def send_message_installed(result, claude):
@@ -75,14 +74,13 @@ def _person(result, claude, receiver, options=(), how="hooks", start=session.pri
             running.type(marked("main"))
         world.wait(f"{script}0.start", scripts.LATER)
         world.send(world.agent_id("worker") if receiver == "id" else receiver, TEXT, *options)
-        server.wait_turn(script, 1, 30)
-        request = checks.skips(result, name, (world, server, script), FEEDBACK, steps=names(script))
-        if request:
-            checks.sender_named(result, name, request, checks.SKIPPED, checks.PERSON)
         if start is session.terminal:
             running.see(DONE)
             running.type("/exit")
         checks.ended(result, name, running)
+        request = checks.skips(result, name, (world, server, script), TEXT, steps=names(script), form=checks.FEEDBACK)
+        if request:
+            checks.sender_named(result, name, request, checks.SKIPPED, checks.PERSON)
 
 
 def send_to_a_subagent(result, claude):
@@ -108,7 +106,7 @@ def send_to_main_by_default(result, claude):
         world.wait("main0.start", scripts.LATER)
         world.send("main", TEXT)
         checks.ended(result, "send main", running)
-        checks.all_ran(result, "send main", world, server, "main", FEEDBACK, names("main"))
+        checks.all_ran(result, "send main", world, server, "main", TEXT, names("main"), form=checks.FEEDBACK)
 
 
 def follow_up(result, claude):
@@ -179,7 +177,7 @@ def reads_that_run(result, claude):
         processes.wait_until("the middle of the reads", lambda: first.answered_at and _past(first, 1.0), 30)
         world.send("main", TEXT, "--urgency", "next_boundary")
         checks.ended(result, "reads that run", running)
-        checks.skips(result, "reads that run", (world, server, "main"), FEEDBACK, ran=3)
+        checks.skips(result, "reads that run", (world, server, "main"), TEXT, ran=3, form=checks.FEEDBACK)
         result.equal("reads that run: what stood behind did not", world.ran("late0", "late1"), [])
 
 
@@ -239,14 +237,13 @@ def idle_is_woken(result, claude):
         _said, sent = world.send("main", TEXT)
         request = server.wait_turn("main", 1, 30)
         result.check("idle: woken within 1 s", request.wall - sent < 1, request.wall - sent)
-        checks.told_once(result, "idle", server, "main", TEXT)
         running.see("I was woken.")
         running.type("And now?")
         server.wait_turn("main", 2, 30)
-        checks.told_once(result, "idle, later", server, "main", TEXT)
         running.see(DONE)
         running.type("/exit")
         checks.ended(result, "idle", running)
+        checks.told_once(result, "idle", server, "main", TEXT)
         processes.wait_until("the end of the waiting hook", lambda: not world.living("hook"), 5)
 
 

@@ -1,5 +1,6 @@
 """What cases assert again and again, about recorded requests and flags."""
 
+import os
 import re
 
 from lib.claude import server as scripted
@@ -8,6 +9,7 @@ SKIPPED = re.compile(r"\[Skipped: message received from (?P<name>.+?) before thi
 CUT = re.compile(r"\[Interrupted after (?P<seconds>\d+\.\d) s: message received from (?P<name>.+?)\.")
 COORDINATOR = "main"  # how the sender of a coordinator's own SendMessage is named
 PERSON = "the user"
+FEEDBACK = "[User feedback: {}]"  # how a person's message stands beside results
 SOON = 0.5  # seconds from the end of the running call to the request that tells of the message
 
 
@@ -16,14 +18,20 @@ def told_at(server, script, text):
     return next((request for request in server.of(script) if request.count(text)), None)
 
 
-def told_once(result, name, server, script, text):
-    """A text is in some request, and from that one on in each exactly once. Returns that first request, or None."""
+def told_once(result, name, server, script, text, form="{}"):
+    """A text is in some request, and from that one on in each exactly once. Returns that first request, or None.
+
+    `form` is what is to stand around it, `FEEDBACK` for one. The bare text is counted: told a second time in another form
+    is told twice.
+    """
     first = told_at(server, script, text)
     if not result.check(f"{name}: told", first is not None, shown(server, script)):
         return None
     later = [request for request in server.of(script) if request.turn >= first.turn]
     counts = [request.count(text) for request in later]
     result.equal(f"{name}: exactly once in every request from then on", counts, [1] * len(later))
+    if form != "{}":
+        result.equal(f"{name}: as {form.format('…')}", first.count(form.format(text)), 1)
     return first
 
 
@@ -66,18 +74,19 @@ def soon_after(result, name, world, flag, request, limit=SOON):
     """A request came at most `limit` seconds after a flag was raised, and not before it."""
     raised = world.when(flag)
     gap = request.wall - raised if raised else None
-    print(f"        {name}: request {gap:.3f} s after {flag}" if raised else f"        {name}: no flag {flag}", flush=True)
+    measured = f"request {gap:.3f} s after {flag}, load {os.getloadavg()[0]:.1f}" if raised else f"no flag {flag}"
+    print(f"        {name}: {measured}", flush=True)
     return result.check(f"{name}: told within {limit} s of {flag}", raised and 0 <= gap <= limit, f"after {gap} s")
 
 
-def skips(result, name, played, text, ran=1, calls=5, steps=None, turn=0):
+def skips(result, name, played, text, ran=1, calls=5, steps=None, turn=0, form="{}"):
     """The main claim. The message came while call `ran - 1` of a turn ran: those up to it ran, the rest didn't.
 
     `played` is (world, server, script); `steps` are the flags' names of the calls, by which the files say the same
     as the results. Returns the request that tells.
     """
     world, server, script = played
-    request = told_once(result, name, server, script, text)
+    request = told_once(result, name, server, script, text, form)
     if request is None:
         return None
     result.equal(
@@ -90,9 +99,9 @@ def skips(result, name, played, text, ran=1, calls=5, steps=None, turn=0):
     return request
 
 
-def all_ran(result, name, world, server, script, text, steps, turn=0):
+def all_ran(result, name, world, server, script, text, steps, turn=0, form="{}"):
     """What happens without us: every call runs, and the text comes when all have. Returns the request that tells."""
-    request = told_once(result, name, server, script, text)
+    request = told_once(result, name, server, script, text, form)
     if request is None:
         return None
     result.equal(f"{name}: all ran", outcomes(request, script, turn, len(steps)), ["ran"] * len(steps))

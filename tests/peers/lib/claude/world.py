@@ -198,7 +198,8 @@ class World:
         found = []
         for path in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if mark in path.joinpath("environ").read_bytes() + b"\0" and word.encode() in path.joinpath("cmdline").read_bytes():
+                ours = mark in path.joinpath("environ").read_bytes() + b"\0"
+                if ours and word.encode() in path.joinpath("cmdline").read_bytes():
                     found.append(int(path.name))
         return found
 
