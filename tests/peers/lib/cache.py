@@ -1,7 +1,7 @@
 """Downloads the peers into the user's cache folder, pinned by hash, and says where they are.
 
-Three parts: `sources` (stream fixtures out of the official SDKs' source packages), `aimock` (the mock server) and
-`model` (a llama.cpp server and a small model). A part's folder is named after the digest of its pins, so that a new
+Four parts: `sources` (stream fixtures out of the official SDKs' source packages), `aimock` (the mock server), `model`
+(a llama.cpp server and a small model) and `claude` (Claude Code's own binary). A part's folder is named after the digest of its pins, so that a new
 pin is a new folder; it appears by one rename, so that it is whole or absent; and a manifest of its files is checked
 on every run, so that a damaged cache is fetched again instead of believed.
 """
@@ -22,6 +22,7 @@ import zipfile
 PINS = pathlib.Path(__file__).resolve().parent.parent / "pins"
 MANIFEST = "MANIFEST.json"
 DOWNLOAD_SECONDS = 900
+CLAUDE = "node_modules/@anthropic-ai/claude-code-*/claude"  # where its package keeps the binary
 RECIPE = b"1"  # to be changed with what the `_build_` functions make of the same pins
 
 
@@ -135,9 +136,20 @@ def _extract(archives, pattern, prefix, into):
 
 
 def _build_aimock(_staging, made):
+    _npm("aimock", made)
+
+
+def _build_claude(_staging, made):
+    """The wrapper package and, of its eight optional ones, that of this platform, which is one binary."""
+    _npm("claude", made)
+    if not list(made.glob(CLAUDE)):
+        raise Unfetched("Claude Code has no package for this platform")
+
+
+def _npm(pins, made):
     """npm's clean install from the lock file, whose integrity hashes npm checks; no install script runs."""
     for name in ("package.json", "package-lock.json"):
-        shutil.copy(PINS / "aimock" / name, made / name)
+        shutil.copy(PINS / pins / name, made / name)
     _quietly(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=made)
 
 
@@ -156,4 +168,5 @@ PARTS = {
     "sources": (_build_sources, ["sources.txt"]),
     "aimock": (_build_aimock, ["aimock/package.json", "aimock/package-lock.json"]),
     "model": (_build_model, ["model.txt"]),
+    "claude": (_build_claude, ["claude/package.json", "claude/package-lock.json"]),
 }
