@@ -216,8 +216,9 @@ fn files_have_at_most_500_lines_without_their_tests() {
 /// was made smaller; since then the interface has more to say, there is the screen: `view` and `tui`, 7,000; rules read
 /// commands as a shell does: 1,500; what attacks got through is mended, agents have repositories of their own, and the lead
 /// commits by a tool: 3,000. A day's work: 5,500, of which 1,800 see to folders and
-/// conflicts of files, 1,300 to what a run leaves, 900 to undo.)
-const LINES_OF_CODE: usize = 62_000;
+/// conflicts of files, 1,300 to what a run leaves, 900 to undo. Claude Code's hooks into a person's settings
+/// and out again: 1,600.)
+const LINES_OF_CODE: usize = 63_600;
 
 #[test]
 fn the_house_grows_only_where_somebody_says_so() {
