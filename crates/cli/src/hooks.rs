@@ -146,7 +146,7 @@ pub(crate) fn look(folder: &Path, env: &Env) -> Result<Status, Failure> {
         state,
         program: program(env)?,
         prefix: env.text(PREFIX)?.map(str::to_owned),
-        claude: programs::find(programs::Program::Claude).ok().map(|path| {
+        claude: programs::find(programs::Program::Claude).map_err(|none| none.to_string()).map(|path| {
             let version = version(&path).unwrap_or_else(|| "of a version that it doesn't say".to_owned());
             (path, version)
         }),

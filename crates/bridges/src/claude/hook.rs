@@ -18,7 +18,7 @@ use midturn_core::rules::wording::{self, Cause};
 
 use super::wire::{Answer, Bash, Call, Input, SendMessage};
 use super::{agents, transcript, wait};
-use crate::spool::{Joined, MAIN, Mailbox, Message, Program, Spool, is_name};
+use crate::spool::{Joined, MAIN, Mailbox, Message, Program, Refused, Spool, is_name, told};
 
 /// Longer input is that of a call with megabytes in it: it runs.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -235,8 +235,7 @@ impl<'a> Hook<'a> {
         Ok(answer)
     }
 
-    /// Takes what waits, and gives it to the model. A person's words are marked as such everywhere: what a hook gives
-    /// is never the prompt itself.
+    /// Takes what waits, and gives it to the model.
     fn injects(&self, point: Point, least: Urgency) -> io::Result<Option<Answer>> {
         transcript::settle(&self.joined, self.agent, &self.mailbox)?;
         let pending = self.mailbox.pending()?;
@@ -252,9 +251,7 @@ impl<'a> Hook<'a> {
         if point == Point::B {
             self.joined.rests(self.agent, false)?;
         }
-        let mail: Vec<_> = messages.iter().map(Message::mail).collect();
-        let text = wording::injected(Point::D, &mail);
-        Ok(Some(Answer::context(&self.input.hook_event_name, text)))
+        Ok(Some(Answer::context(&self.input.hook_event_name, told(&messages))))
     }
 
     /// A coordinator writes to an agent of its: the program delivers that behind all its tools, so what the
@@ -286,11 +283,8 @@ impl<'a> Hook<'a> {
         };
         // A full mailbox has enough in it that acts.
         match mailbox.send(&message, None, false) {
-            Ok(_)
-            | Err(
-                crate::spool::Refused::Full | crate::spool::Refused::Reused | crate::spool::Refused::TooLate,
-            ) => Ok(()),
-            Err(crate::spool::Refused::Broken(error)) => Err(error),
+            Ok(_) | Err(Refused::Full | Refused::Reused | Refused::TooLate) => Ok(()),
+            Err(Refused::Broken(error)) => Err(error),
         }
     }
 

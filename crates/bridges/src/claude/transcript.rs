@@ -8,9 +8,6 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use midturn_core::rules::mail::Point;
-use midturn_core::rules::wording;
-
 use super::agents::is_gone;
 use super::wire::{Attachment, Row};
 use crate::spool::{Joined, Mailbox};
@@ -47,7 +44,7 @@ pub fn settle(joined: &Joined, agent: &str, mailbox: &Mailbox) -> io::Result<()>
     // A line is what one hand-over gave, be it of several messages.
     let mut used: HashMap<usize, u64> = HashMap::new();
     for (handed, message) in &handed {
-        let text = wording::one(Point::D, &message.mail());
+        let text = message.told();
         let shows = said.iter().enumerate().find(|(at, (offset, said))| {
             let is_free = used.get(at).is_none_or(|used| *used == handed.at);
             *offset >= handed.offset && is_free && shows(said, handed.woke, &text)

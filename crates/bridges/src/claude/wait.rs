@@ -8,8 +8,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
-use midturn_core::rules::mail::{Point, Urgency};
-use midturn_core::rules::wording;
+use midturn_core::rules::mail::Urgency;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -17,7 +16,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use super::hook::{Around, now};
 use super::transcript;
 use super::wire::Input;
-use crate::spool::{Joined, MAIN, Message, Spool};
+use crate::spool::{Joined, MAIN, Spool, told};
 
 /// Claude Code starts a turn with what such a hook says when it ends like this.
 const WAKES: u8 = 2;
@@ -101,6 +100,5 @@ fn takes(spool: &Spool, joined: &Joined) -> io::Result<Option<String>> {
         return Ok(None);
     }
     joined.rests(MAIN, false)?;
-    let mail: Vec<_> = messages.iter().map(Message::mail).collect();
-    Ok(Some(wording::injected(Point::D, &mail)))
+    Ok(Some(told(&messages)))
 }

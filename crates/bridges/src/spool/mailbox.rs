@@ -235,7 +235,7 @@ impl Mailbox {
             }
             let to = self.folder.join("handed").join(Handed { at: self.now, name, offset, woke }.file());
             if moved(&from, &to)? {
-                match self.read(&to)? {
+                match self.read(&to)?.filter(|message| message.sender().is_some()) {
                     Some(message) => taken.push(message),
                     // None of ours: it would be in the way for ever.
                     None => drop(removed(&to)?),
@@ -408,7 +408,7 @@ impl Mailbox {
                 continue;
             }
             if first.is_none() {
-                first = self.read(&to)?.map(|message| message.sender());
+                first = self.read(&to)?.and_then(|message| message.sender());
             }
             highest = highest.max(name.urgency);
         }

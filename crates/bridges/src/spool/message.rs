@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use midturn_core::rules::id::{AgentName, MessageId};
-use midturn_core::rules::mail::{Mail, MailKind, Sender, Urgency};
-use midturn_core::rules::time::Micros;
+use midturn_core::rules::mail::{Point, Sender, Urgency};
+use midturn_core::rules::wording;
 use serde::{Deserialize, Serialize};
 
 /// A message, as its file holds it.
@@ -34,31 +34,23 @@ fn is_false(own: &bool) -> bool {
 }
 
 impl Message {
-    /// Who sent it. Other programs' names may hold anything; what reaches a model's eyes is a name of ours.
-    pub fn sender(&self) -> Sender {
+    /// Who sent it; `None`: nobody that can be named. Other programs' names may hold anything; what reaches a
+    /// model's eyes is a name of ours, and never a person's.
+    pub fn sender(&self) -> Option<Sender> {
         if self.from == "user" {
-            return Sender::User;
+            return Some(Sender::User);
         }
         let tame = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' };
         let name: String = self.from.chars().map(tame).collect();
         let name: String = name.trim_start_matches(['-', '_']).chars().take(50).collect();
         let named = AgentName::new(&self.from).or_else(|_| AgentName::new(&name));
-        let named = named.or_else(|_| AgentName::new(format!("agent-{name}")));
-        Sender::Agent(named.unwrap_or_else(|_| main()))
+        named.or_else(|_| AgentName::new(format!("agent-{name}"))).ok().map(Sender::Agent)
     }
 
-    /// The same for core's words.
-    pub(crate) fn mail(&self) -> Mail {
-        Mail {
-            id: self.id.clone(),
-            from: self.sender(),
-            to: main(),
-            text: self.text.as_str().into(),
-            urgency: self.urgency,
-            kind: MailKind::Words,
-            only_run: None,
-            expires_at: self.expires_at.map(Micros),
-        }
+    /// What the model reads. A person's words are marked as such: what a hook gives is never the prompt itself.
+    pub(crate) fn told(&self) -> String {
+        let from = self.sender();
+        from.map(|from| wording::words(Point::D, &from, self.urgency, &self.text)).unwrap_or_default()
     }
 
     pub(crate) fn name(&self, order: u64) -> Name {
@@ -66,9 +58,10 @@ impl Message {
     }
 }
 
-#[allow(clippy::expect_used, reason = "a constant, and a test has it")]
-fn main() -> AgentName {
-    AgentName::new(super::MAIN).expect("it is a name")
+/// The one text of what is handed over together, in order of arrival.
+pub(crate) fn told(messages: &[Message]) -> String {
+    let all: Vec<String> = messages.iter().map(Message::told).collect();
+    all.join("\n\n")
 }
 
 /// Tells messages apart in names of files: ids are texts of any kind. Who looks for an id reads the file, too.
@@ -151,13 +144,12 @@ mod tests {
                 expires_at: None,
                 own: false,
             };
-            assert_eq!(message.sender().spoken(), expected);
+            assert_eq!(message.sender().unwrap().spoken(), expected);
         }
     }
 
     #[test]
     fn names_are_read_as_they_are_written_and_sort_by_arrival() {
-        assert_eq!(main().as_str(), "main");
         for own in [false, true] {
             for committed in [false, true] {
                 for urgency in LADDER {

@@ -19,6 +19,7 @@ mod place;
 mod session;
 
 pub use self::mailbox::{Accepted, Mailbox, Refused, State, Withdrawn};
+pub(crate) use self::message::told;
 pub use self::message::{Message, Name};
 pub use self::place::{MAIN, is_name};
 pub(crate) use self::session::started;

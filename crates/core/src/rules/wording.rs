@@ -134,18 +134,23 @@ pub fn injected<'a>(point: Point, mail: impl IntoIterator<Item = &'a Mail>) -> S
 
 /// How one message reads at a point.
 pub fn one(point: Point, mail: &Mail) -> String {
-    let text = &*mail.text;
-    match (&mail.kind, &mail.from) {
-        (MailKind::End(end), from) => ended(from.spoken(), *end, text),
-        (MailKind::Words, Sender::User) => match point {
+    match mail.kind {
+        MailKind::End(end) => ended(mail.from.spoken(), end, &mail.text),
+        MailKind::Words => words(point, &mail.from, mail.urgency, &mail.text),
+    }
+}
+
+/// How words read at a point.
+pub fn words(point: Point, from: &Sender, urgency: Urgency, text: &str) -> String {
+    match from {
+        Sender::User => match point {
             Point::Start | Point::B => text.to_owned(),
             Point::Stream | Point::A | Point::C | Point::D | Point::Wait => {
                 format!("[User feedback: {text}]")
             }
         },
-        (MailKind::Words, Sender::Agent(name) | Sender::Coordinator(name)) => {
-            let urgent = mail.urgency == Urgency::Urgent;
-            let kind = if urgent { "Urgent message" } else { "Message" };
+        Sender::Agent(name) | Sender::Coordinator(name) => {
+            let kind = if urgency == Urgency::Urgent { "Urgent message" } else { "Message" };
             format!("[{kind} from {name}: {}]", indented(text))
         }
     }

@@ -26,7 +26,7 @@ pub(super) fn commit_urgent(new: &Folder) -> Option<Sender> {
         let (name, message) = readable.next()?;
         let committed = Name { committed: true, ..name };
         match new.rename(name.to_string().as_ref(), new, committed.to_string().as_ref()) {
-            Ok(()) => return Some(message.sender()),
+            Ok(()) => return message.sender(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(_) => return None,
         }

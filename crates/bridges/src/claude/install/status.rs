@@ -55,8 +55,8 @@ pub struct Look {
     pub program: PathBuf,
     /// The environment's prefix.
     pub prefix: Option<String>,
-    /// The `claude` that is there, and what it says of its version.
-    pub claude: Option<(PathBuf, String)>,
+    /// The `claude` that is there, and what it says of its version; or why none is asked.
+    pub claude: Result<(PathBuf, String), String>,
     /// The time.
     pub now: SystemTime,
 }
@@ -111,9 +111,13 @@ impl Line {
 }
 
 fn claude(at: &Look) -> Line {
-    let Some((path, version)) = &at.claude else {
-        let found = format!("no `claude` in PATH; Midturn is tried with {TESTED}");
-        return line(State::Weak, "claude", found).mended_by("npm install -g @anthropic-ai/claude-code");
+    let (path, version) = match &at.claude {
+        Ok(found) => found,
+        Err(why) => {
+            let mend = "npm install -g @anthropic-ai/claude-code, to where nobody else can write";
+            let found = format!("{why}; Midturn is tried with {TESTED}");
+            return line(State::Weak, "claude", found).mended_by(mend);
+        }
     };
     let version = version.trim();
     let found = format!("{} in {}; Midturn is tried with {TESTED}", version, path.display());
