@@ -211,6 +211,21 @@ fn two_turns_that_mail_has_emptied_are_followed_by_one_that_runs() {
     assert!(world.before(None, "Bash", &bash("make")).is_some(), "the count is 0");
 }
 
+/// The program sends no ninth text of this kind in a row, though its transcript has it.
+#[test]
+fn the_ninth_message_that_would_put_an_end_off_waits_for_the_next_prompt() {
+    let mut world = World::new();
+    for round in 0..8 {
+        world.send(MAIN, &format!("m{round}"), Urgency::FollowUp);
+        assert!(world.hook("Stop", None, &json!({})).is_some(), "{round}");
+    }
+    let ninth = world.send(MAIN, "ninth", Urgency::FollowUp);
+    assert_eq!(world.hook("Stop", None, &json!({})), None);
+    assert_eq!(world.state_of(MAIN, &ninth), State::Queued);
+    let told = world.hook("UserPromptSubmit", None, &json!({"prompt": "go on"})).unwrap();
+    assert_eq!(told["additionalContext"], "[User feedback: text of ninth]");
+}
+
 #[test]
 fn a_hook_never_holds_a_session_up() {
     let world = World::new();

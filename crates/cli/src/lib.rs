@@ -21,7 +21,6 @@ mod flat;
 mod history;
 mod hooks;
 mod host;
-mod joined;
 mod log;
 mod models;
 #[cfg(feature = "crash-tests")]

@@ -18,7 +18,7 @@ use midturn_core::rules::wording::{self, Cause};
 
 use super::wire::{Answer, Bash, Call, Input, SendMessage};
 use super::{agents, transcript, wait};
-use crate::spool::{Joined, MAIN, Mailbox, Message, Program, Refused, Spool, is_name, told};
+use crate::spool::{Count, Joined, MAIN, Mailbox, Message, Program, Refused, Spool, is_name, told};
 
 /// Longer input is that of a call with megabytes in it: it runs.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -28,6 +28,10 @@ const PATIENCE_SECONDS: u32 = 1;
 
 /// At this many starved turns the next one takes `next_boundary` as `after_tools` (semantics.md, section 3).
 const STARVED: u32 = 2;
+
+/// So often in a row the program lets hooks put an agent's end off; what one more gives is in its transcript and
+/// never sent. A call between two of them sets its count to 0.
+const PUT_OFF: u32 = 8;
 
 /// What a hook has to know of its surroundings.
 #[derive(Clone, Debug, Default)]
@@ -186,7 +190,7 @@ impl<'a> Hook<'a> {
         if self.joined.is_resting(self.agent) {
             self.joined.rests(self.agent, false)?;
         }
-        let guarded = self.joined.starved(self.agent) >= STARVED;
+        let guarded = self.joined.counted(self.agent, Count::Starved) >= STARVED;
         let acts = look(Moment::BetweenCalls, guarded, &Settings::default(), &self.mailbox);
         if let Some(error) = self.mailbox.trouble() {
             return Err(error);
@@ -206,6 +210,7 @@ impl<'a> Hook<'a> {
     fn behind_tools(&self) -> io::Result<Option<Answer>> {
         self.counts_starved()?;
         self.joined.forgets_calls(self.agent)?;
+        self.joined.counts(self.agent, Count::PutOff, 0)?;
         self.injects(Point::D, Urgency::AfterTools)
     }
 
@@ -215,22 +220,27 @@ impl<'a> Hook<'a> {
         let Some(Ok(calls)) = calls else { return Ok(()) };
         let is_emptied = !calls.is_empty() && calls.iter().all(Call::was_skipped);
         let urgent = self.mailbox.pending()?.iter().any(|name| name.urgency == Urgency::Urgent);
-        let count = self.joined.starved(self.agent);
+        let count = self.joined.counted(self.agent, Count::Starved);
         match (is_emptied, urgent) {
             (true, true) => Ok(()),
-            (true, false) => self.joined.set_starved(self.agent, count + 1),
-            (false, _) if count > 0 => self.joined.set_starved(self.agent, 0),
+            (true, false) => self.joined.counts(self.agent, Count::Starved, count + 1),
+            (false, _) if count > 0 => self.joined.counts(self.agent, Count::Starved, 0),
             (false, _) => Ok(()),
         }
     }
 
     /// Point B: the agent would end.
     fn ends(&self) -> io::Result<Option<Answer>> {
-        let answer = self.injects(Point::B, Urgency::FollowUp)?;
-        if answer.is_none() {
-            self.mailbox.made()?;
-            self.joined.set_starved(self.agent, 0)?;
-            self.joined.rests(self.agent, true)?;
+        let put_off = self.joined.counted(self.agent, Count::PutOff);
+        let answer = if put_off < PUT_OFF { self.injects(Point::B, Urgency::FollowUp)? } else { None };
+        self.mailbox.made()?;
+        match answer {
+            Some(_) => self.joined.counts(self.agent, Count::PutOff, put_off + 1)?,
+            None => {
+                self.joined.counts(self.agent, Count::PutOff, 0)?;
+                self.joined.counts(self.agent, Count::Starved, 0)?;
+                self.joined.rests(self.agent, true)?;
+            }
         }
         Ok(answer)
     }

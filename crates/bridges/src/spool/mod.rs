@@ -22,5 +22,5 @@ pub use self::mailbox::{Accepted, Mailbox, Refused, State, Withdrawn};
 pub(crate) use self::message::told;
 pub use self::message::{Message, Name};
 pub use self::place::{MAIN, is_name};
-pub(crate) use self::session::started;
 pub use self::session::{Call, Joined, Program, Spool};
+pub(crate) use self::session::{Count, started};

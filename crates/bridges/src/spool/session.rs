@@ -49,6 +49,24 @@ pub(crate) fn started(pid: u32) -> Option<u64> {
     fields.get(19)?.parse().ok().filter(|_| !is_dead)
 }
 
+/// What is counted of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Count {
+    /// Turns in a row that `next_boundary` mail has emptied (semantics.md, section 3).
+    Starved,
+    /// Ends in a row that mail has put off, without a call between them.
+    PutOff,
+}
+
+impl Count {
+    fn file(self) -> &'static str {
+        match self {
+            Self::Starved => "starved",
+            Self::PutOff => "put_off",
+        }
+    }
+}
+
 /// A command that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
@@ -244,16 +262,16 @@ impl Joined {
         Ok(())
     }
 
-    /// How many turns in a row `next_boundary` mail has emptied (semantics.md, section 3).
-    pub(crate) fn starved(&self, agent: &str) -> u32 {
-        let count = read(&self.folder.join(agent).join("starved")).ok();
+    /// What is counted of an agent; 0 where nothing is.
+    pub(crate) fn counted(&self, agent: &str, what: Count) -> u32 {
+        let count = read(&self.folder.join(agent).join(what.file())).ok();
         count.and_then(|bytes| String::from_utf8(bytes).ok()?.parse().ok()).unwrap_or_default()
     }
 
     /// # Errors
     /// The spool can't be written.
-    pub(crate) fn set_starved(&self, agent: &str, count: u32) -> io::Result<()> {
-        let file = self.folder.join(agent).join("starved");
+    pub(crate) fn counts(&self, agent: &str, what: Count, count: u32) -> io::Result<()> {
+        let file = self.folder.join(agent).join(what.file());
         if count == 0 {
             removed(&file).map(drop)
         } else {

@@ -8,9 +8,10 @@ mod approvals;
 mod branch;
 mod control;
 mod elsewhere;
+mod joined;
 mod open;
 mod ps;
-pub(crate) mod receipt;
+mod receipt;
 mod remote;
 mod send;
 mod stats;
@@ -32,10 +33,10 @@ use crate::commands::{self, block_on};
 use crate::env::{Env, now};
 use crate::failure::{End, Failure};
 use crate::history;
-use crate::joined::Sessions;
 use crate::project::Project;
 use crate::secrets;
 
+use joined::Sessions;
 pub(crate) use remote::{remote_resume, remote_run};
 
 /// Whom a command asks, and about which session.

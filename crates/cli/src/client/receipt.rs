@@ -6,7 +6,7 @@ use midturn_wire::message::{Point, Receipt, ReceiptWord as State, ReturnReason};
 use super::table::duration;
 
 /// The lines for a receipt. `took` is how long ago it was sent, if that was waited for.
-pub(crate) fn told(receipt: &Receipt, took: Option<Span>) -> String {
+pub(super) fn told(receipt: &Receipt, took: Option<Span>) -> String {
     let mut lines = vec![head(receipt, took)];
     if let Some(point) = receipt.point {
         let (run, turn) = (receipt.run.unwrap_or_default(), receipt.turn.unwrap_or_default());

@@ -15,9 +15,9 @@ use midturn_view::clean::clean;
 use midturn_wire::message::{Receipt, ReceiptWord};
 use serde_json::{Value, json};
 
+use super::receipt;
+use super::table::{Side, table};
 use crate::args::SendArgs;
-use crate::client::receipt;
-use crate::client::table::{Side, table};
 use crate::commands::print;
 use crate::env::{Env, now};
 use crate::failure::{End, Failure};
@@ -26,13 +26,13 @@ use crate::failure::{End, Failure};
 const LOOK: Duration = Duration::from_millis(40);
 
 /// The joined sessions of this person, brought to where they are by now.
-pub(crate) struct Sessions {
+pub(super) struct Sessions {
     spool: Spool,
     live: Vec<Joined>,
 }
 
 /// An agent that was meant.
-pub(crate) struct Receiver {
+pub(super) struct Receiver {
     joined: Joined,
     agent: Known,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Receiver {
 impl Sessions {
     /// # Errors
     /// [`Failure::Failed`]: the spool can't be used.
-    pub(crate) fn of(env: &Env) -> Result<Self, Failure> {
+    pub(super) fn of(env: &Env) -> Result<Self, Failure> {
         let state = env.state_folder().ok_or_else(|| Failure::usage("there is no home: set HOME"))?;
         let spool = Spool::of(&state, now().0);
         sweep(&spool).map_err(broken)?;
@@ -54,7 +54,7 @@ impl Sessions {
     ///
     /// # Errors
     /// [`Failure::Usage`]: several are meant, or SESSION is none.
-    pub(crate) fn receiver(&self, word: &str, here: &Path) -> Result<Option<Receiver>, Failure> {
+    pub(super) fn receiver(&self, word: &str, here: &Path) -> Result<Option<Receiver>, Failure> {
         let (session, agent) = match word.split_once('/') {
             Some((session, agent)) => (Some(session), agent),
             None => (None, word),
@@ -85,7 +85,7 @@ impl Sessions {
     ///
     /// # Errors
     /// [`Failure::Failed`]: it is too late, or the spool can't be used.
-    pub(crate) fn withdraw(&self, id: &str, as_json: bool) -> Result<Option<End>, Failure> {
+    pub(super) fn withdraw(&self, id: &str, as_json: bool) -> Result<Option<End>, Failure> {
         let id = MessageId::new(id);
         for joined in &self.spool.sessions().map_err(broken)? {
             for agent in joined.agents().map_err(broken)? {
@@ -108,7 +108,7 @@ impl Sessions {
     }
 
     /// All of them as a table; nothing where there is none.
-    pub(crate) fn told(&self) -> String {
+    pub(super) fn told(&self) -> String {
         if self.live.is_empty() {
             return String::new();
         }
@@ -124,7 +124,7 @@ impl Sessions {
     }
 
     /// The same for programs.
-    pub(crate) fn value(&self) -> Value {
+    pub(super) fn value(&self) -> Value {
         let sessions = self.live.iter().map(|joined| {
             let agents: Vec<Value> = known(joined).iter().map(|agent| agent_value(joined, agent)).collect();
             let program = joined.program().unwrap_or_default();
@@ -133,7 +133,7 @@ impl Sessions {
         Value::Array(sessions.collect())
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.live.is_empty()
     }
 }
@@ -163,7 +163,7 @@ impl Receiver {
     ///
     /// # Errors
     /// [`Failure`]: it is refused, or did not come as far as was asked.
-    pub(crate) fn send(&self, args: &SendArgs) -> Result<End, Failure> {
+    pub(super) fn send(&self, args: &SendArgs) -> Result<End, Failure> {
         let began = Instant::now();
         if let Some(state) = args.wait.as_deref().filter(|state| *state != "injected") {
             return Err(Failure::usage(format!(
