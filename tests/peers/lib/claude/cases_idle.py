@@ -114,7 +114,7 @@ def printing_is_not_held(result, claude):
         _no_waiter(result, "-p", world)
 
 
-def _shown_in(world, text, agent_id=None):
+def shown_in(world, text, agent_id=None):
     """Whether a transcript shows a text as given to the model (and not just in the model's own words)."""
     given = [line for line in world.transcript(agent_id) if line.get("type") in ("attachment", "user")]
     return any(text in json.dumps(line) for line in given)
@@ -147,7 +147,7 @@ def _sent_and_shown(result, name, world, text):
     result.equal(f"{name}: the exit status", done.returncode, 0)
     receipt = json.loads(done.stdout) if done.stdout.strip() else {}
     result.equal(f"{name}: the receipt", receipt.get("state"), "injected")
-    result.check(f"{name}: the transcript shows it by then", _shown_in(world, text), done.stdout + done.stderr)
+    result.check(f"{name}: the transcript shows it by then", shown_in(world, text), done.stdout + done.stderr)
 
 
 def withdrawn_before_the_end(result, claude):
