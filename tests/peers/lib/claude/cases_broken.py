@@ -16,19 +16,32 @@ from lib.claude import checks, scripts, session
 from lib.claude.cases_idle import shown_in
 from lib.claude.cases_soft import DONE, TEXT, played
 from lib.claude.scripts import names
-from lib.claude.server import Server, Text, bash
+from lib.claude.server import Server, Text, bash, text_of
 from lib.claude.world import World, marked
 
 AGAIN = "And the file is b.txt."
 SOON = ("--urgency", "next_boundary")
+GO_ON = "Go on with it."
 LOOK = 5  # seconds in which a command line of ours has answered, whatever has become of the session
 PATIENCE = 30
+MOMENTS = (0.0, 0.04, 0.08, 0.12, 0.2, 0.4)  # seconds: the next request comes after about 0.1
 
 
 # --- killed
 
 def _five(world):
     return [bash(world.step(name, scripts.SECONDS)) for name in names("main")]
+
+
+def _going_on(*replies):
+    """For a script: replies by their place behind the resume. Claude Code puts messages of its own before that."""
+    def due(request):
+        behind = 0
+        for message in request.messages:
+            text = text_of(message.get("content"))
+            behind = 0 if GO_ON in text else behind + (message.get("role") == "assistant")
+        return replies[behind] if behind < len(replies) else DONE
+    return [due] * (len(replies) + 4)
 
 
 def _answers(result, name, world, *arguments):
@@ -45,7 +58,7 @@ def _answers(result, name, world, *arguments):
 def _resumed(result, name, world, server):
     """Goes on with the session that was killed, to its end."""
     before = len(server.of("main"))
-    with session.printing(world, server, "Go on.", resume=world.session) as running:
+    with session.printing(world, server, GO_ON, resume=world.session) as running:
         yield
         checks.ended(result, name, running)
     requests = server.of("main")[before:]
@@ -64,7 +77,7 @@ def killed_and_looked_at(result, claude):
     """Mail for a program that has ended is given back when somebody looks, and a resumed session never hears it."""
     def scripts_of(world):
         two = [bash(world.step("two", 2)), bash(world.step("behind", 0))]
-        return {"main": [_five(world), two, [bash(world.step("after", 0))], DONE]}
+        return {"main": [_five(world), *_going_on(two, [bash(world.step("after", 0))])]}
 
     with played(claude, scripts_of) as (world, server, running):
         world.wait("main0.start", scripts.LATER)
@@ -97,7 +110,7 @@ def _returned(world):
 def killed_and_resumed_at_once(result, claude):
     """Nobody looks between the kill and the resume: the resumed session is told, once."""
     def scripts_of(world):
-        return {"main": [_five(world), [bash(world.step("two", 0))], [bash(world.step("three", 0))], DONE]}
+        return {"main": [_five(world), *_going_on([bash(world.step("two", 0))], [bash(world.step("three", 0))])]}
 
     with played(claude, scripts_of) as (world, server, running):
         world.wait("main0.start", scripts.LATER)
@@ -114,8 +127,8 @@ def _killed_when_handed(result, claude, name, due):
     """Killed in the reply to the request that told: the resumed conversation holds it once, whoever wrote it down."""
     def scripts_of(world):
         slow = Text("I have read it. " * 40, pieces=40, every=0.1)
-        return {"main": [[bash(world.step("one", 1))], [slow, bash(world.step("two", 0))],
-                         [bash(world.step("three", 1))], [bash(world.step("four", 1))], DONE]}
+        more = _going_on([bash(world.step("three", 1))], [bash(world.step("four", 1))])
+        return {"main": [[bash(world.step("one", 1))], [slow, bash(world.step("two", 0))], *more]}
 
     with played(claude, scripts_of) as (world, server, running):
         world.wait("one.start")
@@ -134,6 +147,27 @@ def killed_when_it_was_told(result, claude):
     """At once, before the transcript has it; and when the transcript has it."""
     _killed_when_handed(result, claude, "killed when told", lambda _world: True)
     _killed_when_handed(result, claude, "killed when written down", lambda world: shown_in(world, TEXT))
+
+
+def killed_around_the_boundary(result, claude):
+    """Killed while calls are being skipped and the next request is made, at several moments of it."""
+    def scripts_of(world):
+        slow = Text("I have read it. " * 20, pieces=20, every=0.1)
+        more = _going_on([bash(world.step("three", 1))], [bash(world.step("four", 1))])
+        return {"main": [[bash(world.step(name, 0.5)) for name in names("main")], [slow, bash(world.step("two", 0))], *more]}
+
+    for later in MOMENTS:
+        name = f"killed {later} s behind a call"
+        with played(claude, scripts_of) as (world, server, running):
+            world.wait("main0.start")
+            world.send("main", TEXT, *SOON)
+            world.wait("main0.end", later)
+            running.kill9()
+            since = len(server.of("main"))
+            with _resumed(result, name, world, server):
+                pass
+            _once_more(result, name, server, since, TEXT)
+            result.equal(f"{name}: what was skipped never ran", world.ran(*names("main"), "two"), ["main0"])
 
 
 # --- a session that is to go on as without us
@@ -242,6 +276,6 @@ def uninstalled_in_the_middle(result, claude):
 
 
 CASES = (
-    killed_and_looked_at, killed_and_resumed_at_once, killed_when_it_was_told, spool_made_read_only, spool_is_a_link, no_home,
-    program_is_gone, uninstalled_in_the_middle,
+    killed_and_looked_at, killed_and_resumed_at_once, killed_when_it_was_told, killed_around_the_boundary,
+    spool_made_read_only, spool_is_a_link, no_home, program_is_gone, uninstalled_in_the_middle,
 )
