@@ -8,6 +8,7 @@ import contextlib
 import os
 import pathlib
 import re
+import threading
 import time
 
 from lib import processes
@@ -100,7 +101,9 @@ def _person(result, claude, script):
     name = f"urgent to {script}"
 
     def scripts_of(world):
-        return {"main": _steps(world)} if script == "main" else {"main": [[agent("worker", "Go.")], DONE], "worker": _steps(world)}
+        if script == "main":
+            return {"main": _steps(world)}
+        return {"main": [[agent("worker", "Go.")], DONE], "worker": _steps(world)}
 
     with played(claude, scripts_of) as (world, server, running):
         def sent():
@@ -137,12 +140,14 @@ def urgent_by_the_coordinator(result, claude):
 
 def urgent_among_equals(result, claude):
     """Two that begin the same text at once: which process is whose is not known, so none is cut, and calls are skipped."""
+    ready = threading.Event()
+
     def scripts_of(world):
         command = f"mktemp {world.flags}/same.XXXXXX; sleep {scripts.SECONDS}"
 
         def both(_request):
             # Neither has its reply before the other has asked: they begin as near to each other as they can.
-            processes.wait_until("the other one", lambda: world.flag("ready").exists(), PATIENCE)
+            ready.wait(PATIENCE)
             return [bash(command) for _ in range(scripts.STEPS)]
         start = [agent("one", "Go.", background=True), agent("two", "Go.", background=True)]
         return {"main": [start, "I wait."], "one": [both, DONE], "two": [both, DONE]}
@@ -150,7 +155,7 @@ def urgent_among_equals(result, claude):
     with played(claude, scripts_of) as (world, server, running):
         for script in ("one", "two"):
             server.wait_turn(script, 0, PATIENCE)
-        world.flag("ready").touch()
+        ready.set()
         processes.wait_until("both commands", lambda: len(list(world.flags.glob("same.*"))) >= 2, PATIENCE)
         world.send(world.agent_id("one"), TEXT, "--urgent")
         checks.ended(result, "equal", running)
@@ -164,7 +169,8 @@ def urgent_while_a_reply_streams(result, claude):
     """Nothing runs: the reply is let come to its end, its call is skipped, and the message is told behind it."""
     def scripts_of(world):
         slow = Text("I write for a while. " * 20, pieces=20, every=0.1)
-        return {"main": [[bash(world.step("one", 0))], [slow, bash(world.step("two", 0))], [bash(world.step("after", 0))], DONE]}
+        one, two, after = (bash(world.step(name, 0)) for name in ("one", "two", "after"))
+        return {"main": [[one], [slow, two], [after], DONE]}
 
     with played(claude, scripts_of) as (world, server, running):
         streaming = server.wait_turn("main", 1, PATIENCE)
