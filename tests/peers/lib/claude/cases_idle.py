@@ -81,6 +81,22 @@ def woken_again_and_again(result, claude):
         _no_waiter(result, "woken", world)
 
 
+def resting_before_the_first_prompt(result, claude):
+    """A session that nobody has given a task yet rests: it is woken, or the receipt says that the message waits."""
+    with played(claude, lambda _world: {"main": ["I begin.", DONE, DONE]}, start=session.terminal) as (world, server, running):
+        result.equal("fresh: rests", _state(world, "main"), "idle")
+        said, _sent = world.send("main", TEXT)
+        try:
+            server.wait_for("a turn of its own", lambda _: any(r.count(TEXT) for r in list(server.requests)), GONE)
+        except TimeoutError:
+            result.check("fresh: not woken, and the receipt says so", "next prompt" in said, said)
+        running.type(marked("main"))
+        running.see("I begin.")
+        running.type("/exit")
+        checks.ended(result, "fresh", running)
+        checks.told_once(result, "fresh", server, "main", TEXT)
+
+
 def shown_idle_and_working(result, claude):
     """`midturn ps` by Claude Code's names: the main agent and a subagent, while they work and when they rest."""
     def scripts_of(world):
@@ -169,5 +185,6 @@ def withdrawn_before_the_end(result, claude):
 
 
 CASES = (
-    woken_again_and_again, shown_idle_and_working, printing_is_not_held, waits_until_injected, withdrawn_before_the_end,
+    woken_again_and_again, resting_before_the_first_prompt, shown_idle_and_working, printing_is_not_held,
+    waits_until_injected, withdrawn_before_the_end,
 )

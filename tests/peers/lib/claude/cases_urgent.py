@@ -20,6 +20,7 @@ from lib.claude.world import World, marked
 
 AT_ONCE = 1.0  # seconds from the send until the tree is dead, and until the next request
 PATIENCE = 20  # until a check fails for never having come true
+DELIVERED = "The coordinator sent a message while you were working:\nURGENT: {}"  # Claude Code's own words
 TREE = "sleep 300 & setsid sleep 300 & (setsid setsid sleep 300 &); wait"
 KEPT = r"before\n\[Interrupted after \d+\.\d s: message received from {}\. It may have taken effect in part\.\]"
 
@@ -135,7 +136,7 @@ def urgent_by_the_coordinator(result, claude):
             request = server.wait_turn("main", 1, PATIENCE)
             processes.wait_until("the reply that sends", lambda: request.answered_at, PATIENCE)
             return request.wall + request.answered_at - request.at
-        _cuts(result, "URGENT by SendMessage", (world, server, running, "worker"), sent, checks.COORDINATOR, "{}")
+        _cuts(result, "URGENT by SendMessage", (world, server, running, "worker"), sent, checks.COORDINATOR, DELIVERED)
 
 
 def urgent_among_equals(result, claude):
