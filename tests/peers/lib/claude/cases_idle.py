@@ -97,6 +97,31 @@ def resting_before_the_first_prompt(result, claude):
         checks.told_once(result, "fresh", server, "main", TEXT)
 
 
+def resting_after_an_interruption(result, claude):
+    """A person has ended the turn with Escape, at which no hook runs: it is woken, or the receipt says that it waits."""
+    def scripts_of(world):
+        return {"main": ["I am idle.", [bash(world.step("long", 20))], DONE, DONE]}
+
+    with played(claude, scripts_of, start=session.terminal) as (world, server, running):
+        running.type(marked("main"))
+        running.see("I am idle.")
+        running.type("Go on.")
+        world.wait("long.start", scripts.LATER)
+        running.key("Escape")
+        running.see("Interrupted")
+        said, _sent = world.send("main", TEXT)
+        try:
+            server.wait_for("a turn of its own", lambda _: any(r.count(TEXT) for r in list(server.requests)), GONE)
+        except TimeoutError:
+            result.check("interrupted: not woken, and the receipt says so", "next prompt" in said, said)
+        running.type("And now?")
+        running.see(DONE)
+        running.type("/exit")
+        checks.ended(result, "interrupted", running)
+        checks.told_once(result, "interrupted", server, "main", TEXT)
+        _no_waiter(result, "interrupted", world)
+
+
 def shown_idle_and_working(result, claude):
     """`midturn ps` by Claude Code's names: the main agent and a subagent, while they work and when they rest."""
     def scripts_of(world):
@@ -185,6 +210,6 @@ def withdrawn_before_the_end(result, claude):
 
 
 CASES = (
-    woken_again_and_again, resting_before_the_first_prompt, shown_idle_and_working, printing_is_not_held,
-    waits_until_injected, withdrawn_before_the_end,
+    woken_again_and_again, resting_before_the_first_prompt, resting_after_an_interruption,
+    shown_idle_and_working, printing_is_not_held, waits_until_injected, withdrawn_before_the_end,
 )
