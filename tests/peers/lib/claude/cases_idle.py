@@ -84,7 +84,8 @@ def woken_again_and_again(result, claude):
 def resting_before_the_first_prompt(result, claude):
     """A session that nobody has given a task yet rests: it is woken, or the receipt says that the message waits."""
     with played(claude, lambda _world: {"main": ["I begin.", DONE, DONE]}, start=session.terminal) as (world, server, running):
-        result.equal("fresh: rests", _state(world, "main"), "idle")
+        state = processes.wait_until("the session has joined", lambda: _state(world, "main"), PATIENCE)
+        result.equal("fresh: rests", state, "idle")
         said, _sent = world.send("main", TEXT)
         try:
             server.wait_for("a turn of its own", lambda _: any(r.count(TEXT) for r in list(server.requests)), GONE)

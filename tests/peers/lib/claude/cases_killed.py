@@ -180,7 +180,8 @@ def killed_with_a_subagent(result, claude):
             is_said = receipt.returncode or "rests" in receipt.stdout
             result.check(f"{name}: a send is refused, or says that it waits", is_said, receipt.stdout)
             taken = answers(result, name, world, "withdraw", "lost")
-            result.check(f"{name}: the message is given back", "nobody has read it" in taken.stdout, taken.stdout + taken.stderr)
+            said = taken.stdout + taken.stderr
+            result.check(f"{name}: it can be taken back", "nobody has read it" in taken.stdout, said)
         checks.never_told(result, name, server, "worker", TEXT)
         checks.never_told(result, name, server, "main", TEXT)
 
