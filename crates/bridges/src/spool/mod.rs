@@ -17,9 +17,14 @@ mod mailbox;
 mod message;
 mod place;
 mod session;
+#[cfg(feature = "steps")]
+pub mod steps;
+#[cfg(not(feature = "steps"))]
+mod steps;
 
 pub use self::mailbox::{Accepted, Mailbox, Refused, State, Withdrawn};
 pub use self::message::{Message, Name};
 pub use self::place::{MAIN, is_name};
 pub(crate) use self::session::started;
 pub use self::session::{Call, Joined, Program, Spool};
+pub(crate) use self::steps::step;
