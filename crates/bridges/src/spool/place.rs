@@ -4,6 +4,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::steps::step;
 
@@ -12,6 +13,9 @@ pub const MAIN: &str = "main";
 
 /// No record of ours comes near it: what is longer was written by somebody else.
 const LONGEST: u64 = 2 * 1024 * 1024;
+
+/// Tells what two threads write at once apart.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// Whether a word from outside may be a folder's name: the ids of sessions, agents and calls.
 pub fn is_name(word: &str) -> bool {
@@ -51,7 +55,8 @@ pub(crate) fn is_ours(folder: &Path) -> io::Result<()> {
 pub(crate) fn write_whole(file: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let beside = folder.join(format!(".{name}.{}", std::process::id()));
+    let nth = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let beside = folder.join(format!(".{name}.{}-{nth}", std::process::id()));
     let written = write_new(&beside, bytes, durable).and_then(|()| {
         step();
         fs::rename(&beside, file)
