@@ -149,10 +149,8 @@ impl Mailbox {
         if_queued: bool,
     ) -> Result<Accepted, Refused> {
         self.made()?;
-        if let Some((name, state)) = self.found(&message.from, &message.id)? {
-            let same = self
-                .read_any(&name)?
-                .is_some_and(|known| known.text == message.text && known.urgency == message.urgency);
+        if let Some((name, state, known)) = self.found(&message.from, &message.id)? {
+            let same = known.text == message.text && known.urgency == message.urgency;
             return if same { Ok(Accepted { name, state, too_late: false }) } else { Err(Refused::Reused) };
         }
         self.has_room(message, supersedes.is_some())?;
@@ -294,10 +292,10 @@ impl Mailbox {
     fn take_back(&self, from: &str, id: &MessageId, reason: ReturnReason) -> io::Result<Withdrawn> {
         match self.found(from, id)? {
             None => Ok(Withdrawn::Unknown),
-            Some((_, State::Returned(_))) => Ok(Withdrawn::Before),
-            Some((_, State::Injected)) => Ok(Withdrawn::TooLate),
-            Some((name, State::Queued)) if name.committed => Ok(Withdrawn::TooLate),
-            Some((name, State::Queued)) => {
+            Some((_, State::Returned(_), _)) => Ok(Withdrawn::Before),
+            Some((_, State::Injected, _)) => Ok(Withdrawn::TooLate),
+            Some((name, State::Queued, _)) if name.committed => Ok(Withdrawn::TooLate),
+            Some((name, State::Queued, _)) => {
                 Ok(if self.give_back(&name, reason)? { Withdrawn::Now } else { Withdrawn::TooLate })
             }
         }
@@ -333,12 +331,12 @@ impl Mailbox {
     /// # Errors
     /// The spool can't be read.
     pub fn state(&self, from: &str, id: &MessageId) -> io::Result<Option<State>> {
-        Ok(self.found(from, id)?.map(|(_, state)| state))
+        Ok(self.found(from, id)?.map(|(_, state, _)| state))
     }
 
     /// A message moves forward between two looks, and back to the first folder if it was lost: one more
     /// round finds what has passed the looker.
-    fn found(&self, from: &str, id: &MessageId) -> io::Result<Option<(Name, State)>> {
+    fn found(&self, from: &str, id: &MessageId) -> io::Result<Option<(Name, State, Message)>> {
         for _ in 0..2 {
             for part in ["new", "handed", "taken", "returned"] {
                 if let Some(found) = self.found_in(part, from, id)? {
@@ -349,26 +347,13 @@ impl Mailbox {
         Ok(None)
     }
 
-    fn found_in(&self, part: &str, from: &str, id: &MessageId) -> io::Result<Option<(Name, State)>> {
+    fn found_in(&self, part: &str, from: &str, id: &MessageId) -> io::Result<Option<(Name, State, Message)>> {
         let key = key(from, id);
         for file in names(&self.folder.join(part))? {
             let Some(name) = name_in(&file).filter(|name| name.key == key) else { continue };
             let message = self.read(&self.folder.join(part).join(&file))?;
-            if message.is_some_and(|message| message.from == from && message.id == *id) {
-                return Ok(state_in(part, &file).map(|state| (name, state)));
-            }
-        }
-        Ok(None)
-    }
-
-    fn read_any(&self, name: &Name) -> io::Result<Option<Message>> {
-        for part in ["new", "handed", "taken", "returned"] {
-            let files = names(&self.folder.join(part))?;
-            let file = files.iter().find(|file| {
-                name_in(file).is_some_and(|found| found.order == name.order && found.key == name.key)
-            });
-            if let Some(file) = file {
-                return self.read(&self.folder.join(part).join(file));
+            if let Some(message) = message.filter(|message| message.from == from && message.id == *id) {
+                return Ok(state_in(part, &file).map(|state| (name, state, message)));
             }
         }
         Ok(None)
