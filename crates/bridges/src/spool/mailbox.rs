@@ -11,7 +11,7 @@ use midturn_core::rules::id::MessageId;
 use midturn_core::rules::mail::{ReturnReason, Urgency};
 
 use super::message::{Message, Name, key};
-use super::place::{moved, names, own_folder, read, removed, write_whole};
+use super::place::{alone, moved, names, own_folder, read, removed, write_whole};
 
 /// As many messages, and as many bytes of them, as an agent's mailbox holds (semantics.md, section 7).
 const MOST_MESSAGES: usize = 1_024;
@@ -149,6 +149,8 @@ impl Mailbox {
         if_queued: bool,
     ) -> Result<Accepted, Refused> {
         self.made()?;
+        // Two that send one id at once would both find that it is new.
+        let _alone = alone(&self.folder.join("sending"))?;
         if let Some((name, state, known)) = self.found(&message.from, &message.id)? {
             let same = known.text == message.text && known.urgency == message.urgency;
             return if same { Ok(Accepted { name, state, too_late: false }) } else { Err(Refused::Reused) };

@@ -1,12 +1,12 @@
 //! Folders that nobody else can write, and files that are whole before they have their name.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::steps::step;
+use super::steps::{TRIES, pause, step};
 
 /// The folder of a session's main agent.
 pub const MAIN: &str = "main";
@@ -118,6 +118,25 @@ pub(crate) fn names(folder: &Path) -> io::Result<Vec<String>> {
         }
     }
     Ok(names)
+}
+
+/// Waits until nobody else holds this file. It is held until what comes back is dropped, or its process dies.
+///
+/// # Errors
+/// It can't be made, or somebody holds it for very long.
+pub(crate) fn alone(file: &Path) -> io::Result<File> {
+    step();
+    let no_link = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let mut open = fs::OpenOptions::new();
+    let held = open.write(true).create(true).truncate(false).mode(0o600).custom_flags(no_link).open(file)?;
+    for _ in 0..TRIES {
+        step();
+        match held.try_lock() {
+            Err(TryLockError::WouldBlock) => pause(),
+            tried => return Ok(tried.map(|()| held)?),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, format!("somebody else holds {}", file.display())))
 }
 
 /// Renames a file. `false`: it isn't there any more, somebody else has it.

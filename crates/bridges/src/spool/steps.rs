@@ -7,6 +7,16 @@
 #[inline(always)]
 pub(crate) fn step() {}
 
+/// How often one tries to be alone: for two seconds, or until it is.
+pub(crate) const TRIES: u32 = if cfg!(feature = "steps") { u32::MAX } else { 200 };
+
+/// Between two tries.
+pub(crate) fn pause() {
+    if cfg!(not(feature = "steps")) {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
 #[cfg(feature = "steps")]
 type Act = Box<dyn Fn()>;
 
