@@ -2,7 +2,7 @@
 //! folder, and whoever comes next finds it there.
 
 use std::cell::RefCell;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use midturn_core::rules::id::MessageId;
 use midturn_core::rules::mail::{ReturnReason, Urgency};
 
 use super::message::{Message, Name, key};
-use super::place::{alone, moved, names, own_folder, read, removed, write_whole};
+use super::place::{alone, alone_now, moved, names, own_folder, read, removed, write_whole};
 
 /// As many messages, and as many bytes of them, as an agent's mailbox holds (semantics.md, section 7).
 const MOST_MESSAGES: usize = 1_024;
@@ -29,6 +29,8 @@ pub struct Mailbox {
     now: u64,
     /// Why a look failed; it can't say so itself.
     trouble: RefCell<Option<io::Error>>,
+    /// Held by whoever takes, until it has said what.
+    taking: RefCell<Option<File>>,
 }
 
 /// What became of a message that was accepted (semantics.md, section 8).
@@ -117,7 +119,7 @@ impl Handed {
 impl Mailbox {
     /// The mailbox in this folder; `now` in microseconds since 1970.
     pub(crate) fn at(folder: PathBuf, now: u64) -> Self {
-        Self { folder, now, trouble: RefCell::new(None) }
+        Self { folder, now, trouble: RefCell::new(None), taking: RefCell::new(None) }
     }
 
     /// The folder that a message comes into.
@@ -223,8 +225,11 @@ impl Mailbox {
     }
 
     /// Takes what is at least so urgent out of the mailbox, in order of arrival, to be handed over. What the
-    /// program delivers itself is taken, and not told.
+    /// program delivers itself is taken, and not told. Where two hooks look at once, one takes all of it: which of
+    /// the two the model reads first nobody knows. The other waits for nothing.
     pub(crate) fn take(&self, least: Urgency, offset: u64, woke: bool) -> io::Result<Vec<Message>> {
+        let Some(alone) = alone_now(&self.folder.join("taking"))? else { return Ok(Vec::new()) };
+        self.taking.replace(Some(alone));
         self.expire()?;
         let mut taken = Vec::new();
         for name in self.pending()?.into_iter().filter(|name| name.urgency >= least) {

@@ -125,18 +125,29 @@ pub(crate) fn names(folder: &Path) -> io::Result<Vec<String>> {
 /// # Errors
 /// It can't be made, or somebody holds it for very long.
 pub(crate) fn alone(file: &Path) -> io::Result<File> {
+    for _ in 0..TRIES {
+        match alone_now(file)? {
+            None => pause(),
+            Some(held) => return Ok(held),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, format!("somebody else holds {}", file.display())))
+}
+
+/// The same, without waiting. `None`: somebody else holds it.
+///
+/// # Errors
+/// It can't be made.
+pub(crate) fn alone_now(file: &Path) -> io::Result<Option<File>> {
     step();
     let no_link = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
     let mut open = fs::OpenOptions::new();
     let held = open.write(true).create(true).truncate(false).mode(0o600).custom_flags(no_link).open(file)?;
-    for _ in 0..TRIES {
-        step();
-        match held.try_lock() {
-            Err(TryLockError::WouldBlock) => pause(),
-            tried => return Ok(tried.map(|()| held)?),
-        }
+    step();
+    match held.try_lock() {
+        Err(TryLockError::WouldBlock) => Ok(None),
+        tried => Ok(tried.map(|()| Some(held))?),
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, format!("somebody else holds {}", file.display())))
 }
 
 /// Renames a file. `false`: it isn't there any more, somebody else has it.

@@ -34,6 +34,9 @@ pub(crate) struct Seen {
     pub(crate) superseded: bool,
 }
 
+/// Where the model was given something: at which boundary, by which hook there, and where in its words.
+type Place = (usize, usize, usize);
+
 /// All of a history.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
@@ -96,12 +99,13 @@ impl Log {
 
     /// What doesn't hold, once nothing is on its way any more. `told`: what the model was given at each boundary.
     pub(crate) fn ends(&mut self, mailbox: &Mailbox, told: &[Vec<String>]) -> Vec<String> {
-        let mut places: BTreeMap<Key, (usize, usize)> = BTreeMap::new();
+        let mut places: BTreeMap<Key, Place> = BTreeMap::new();
         for (key, seen) in &self.seen {
             let mut shown = Vec::new();
             for (at, boundary) in told.iter().enumerate() {
-                let whole = boundary.join("\n");
-                shown.extend(whole.match_indices(&text(*key)).map(|(offset, _)| (at, offset)));
+                for (nth, context) in boundary.iter().enumerate() {
+                    shown.extend(context.match_indices(&text(*key)).map(|(offset, _)| (at, nth, offset)));
+                }
             }
             if shown.len() > 1 {
                 self.wrong.push(format!("{key:?} is doubled: {shown:?}"));
@@ -125,14 +129,17 @@ impl Log {
         std::mem::take(&mut self.wrong)
     }
 
-    fn order(&mut self, places: &BTreeMap<Key, (usize, usize)>) {
+    fn order(&mut self, places: &BTreeMap<Key, Place>) {
         let mut wrong = Vec::new();
-        for (older, (older_at, older_offset)) in places {
-            for (younger, (at, offset)) in places {
+        for (older, place) in places {
+            for (younger, before) in places {
                 let (first, then) = (&self.seen[older], &self.seen[younger]);
                 let is_older = first.accepted.zip(then.begun).is_some_and(|(end, begin)| end < begin);
-                let overtaken = first.urgency == then.urgency && at < older_at && !self.lost.contains(older);
-                if is_older && (overtaken || (at == older_at && offset < older_offset)) {
+                let is_one_look = place.0 == before.0;
+                let is_one_context = is_one_look && place.1 == before.1;
+                let is_bound = is_one_look || first.urgency == then.urgency;
+                let is_lost = self.lost.contains(older) && !is_one_context;
+                if is_older && before < place && is_bound && !is_lost {
                     wrong.push(format!("{younger:?} overtook {older:?}: {first:?} {then:?} {places:?}"));
                 }
             }
