@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::agents::is_gone;
 use super::wire::{Attachment, Row};
-use crate::spool::{Joined, Mailbox};
+use crate::spool::{Joined, Mailbox, step};
 
 /// As much of a transcript as is read for one look. What stands behind it is seen by a later one, or never.
 const MOST: u64 = 64 * 1024 * 1024;
@@ -69,10 +69,12 @@ fn shows(said: &Said, woke: bool, text: &str) -> bool {
 
 /// How long a transcript is; nothing where there is none yet.
 pub(crate) fn length(transcript: &Path) -> u64 {
+    step();
     std::fs::metadata(transcript).map_or(0, |found| found.len())
 }
 
 fn read(transcript: &Path, from: u64) -> io::Result<Vec<(u64, Said)>> {
+    step();
     let mut file = File::open(transcript)?;
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();

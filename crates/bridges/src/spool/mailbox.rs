@@ -2,7 +2,7 @@
 //! folder, and whoever comes next finds it there.
 
 use std::cell::RefCell;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use midturn_core::rules::id::MessageId;
 use midturn_core::rules::mail::{ReturnReason, Urgency};
 
 use super::message::{Message, Name, key};
-use super::place::{moved, names, own_folder, read, removed, write_whole};
+use super::place::{alone, alone_now, moved, names, own_folder, read, removed, write_whole};
 
 /// As many messages, and as many bytes of them, as an agent's mailbox holds (semantics.md, section 7).
 const MOST_MESSAGES: usize = 1_024;
@@ -29,6 +29,8 @@ pub struct Mailbox {
     now: u64,
     /// Why a look failed; it can't say so itself.
     trouble: RefCell<Option<io::Error>>,
+    /// Held by whoever takes, until it has said what.
+    taking: RefCell<Option<File>>,
 }
 
 /// What became of a message that was accepted (semantics.md, section 8).
@@ -117,7 +119,7 @@ impl Handed {
 impl Mailbox {
     /// The mailbox in this folder; `now` in microseconds since 1970.
     pub(crate) fn at(folder: PathBuf, now: u64) -> Self {
-        Self { folder, now, trouble: RefCell::new(None) }
+        Self { folder, now, trouble: RefCell::new(None), taking: RefCell::new(None) }
     }
 
     /// The folder that a message comes into.
@@ -149,10 +151,10 @@ impl Mailbox {
         if_queued: bool,
     ) -> Result<Accepted, Refused> {
         self.made()?;
-        if let Some((name, state)) = self.found(&message.from, &message.id)? {
-            let same = self
-                .read_any(&name)?
-                .is_some_and(|known| known.text == message.text && known.urgency == message.urgency);
+        // Two that send one id at once would both find that it is new.
+        let _alone = alone(&self.folder.join("sending"))?;
+        if let Some((name, state, known)) = self.found(&message.from, &message.id)? {
+            let same = known.text == message.text && known.urgency == message.urgency;
             return if same { Ok(Accepted { name, state, too_late: false }) } else { Err(Refused::Reused) };
         }
         self.has_room(message, supersedes.is_some())?;
@@ -223,8 +225,11 @@ impl Mailbox {
     }
 
     /// Takes what is at least so urgent out of the mailbox, in order of arrival, to be handed over. What the
-    /// program delivers itself is taken, and not told.
+    /// program delivers itself is taken, and not told. Where two hooks look at once, one takes all of it: which of
+    /// the two the model reads first nobody knows. The other waits for nothing.
     pub(crate) fn take(&self, least: Urgency, offset: u64, woke: bool) -> io::Result<Vec<Message>> {
+        let Some(alone) = alone_now(&self.folder.join("taking"))? else { return Ok(Vec::new()) };
+        self.taking.replace(Some(alone));
         self.expire()?;
         let mut taken = Vec::new();
         for name in self.pending()?.into_iter().filter(|name| name.urgency >= least) {
@@ -294,10 +299,10 @@ impl Mailbox {
     fn take_back(&self, from: &str, id: &MessageId, reason: ReturnReason) -> io::Result<Withdrawn> {
         match self.found(from, id)? {
             None => Ok(Withdrawn::Unknown),
-            Some((_, State::Returned(_))) => Ok(Withdrawn::Before),
-            Some((_, State::Injected)) => Ok(Withdrawn::TooLate),
-            Some((name, State::Queued)) if name.committed => Ok(Withdrawn::TooLate),
-            Some((name, State::Queued)) => {
+            Some((_, State::Returned(_), _)) => Ok(Withdrawn::Before),
+            Some((_, State::Injected, _)) => Ok(Withdrawn::TooLate),
+            Some((name, State::Queued, _)) if name.committed => Ok(Withdrawn::TooLate),
+            Some((name, State::Queued, _)) => {
                 Ok(if self.give_back(&name, reason)? { Withdrawn::Now } else { Withdrawn::TooLate })
             }
         }
@@ -333,12 +338,12 @@ impl Mailbox {
     /// # Errors
     /// The spool can't be read.
     pub fn state(&self, from: &str, id: &MessageId) -> io::Result<Option<State>> {
-        Ok(self.found(from, id)?.map(|(_, state)| state))
+        Ok(self.found(from, id)?.map(|(_, state, _)| state))
     }
 
     /// A message moves forward between two looks, and back to the first folder if it was lost: one more
     /// round finds what has passed the looker.
-    fn found(&self, from: &str, id: &MessageId) -> io::Result<Option<(Name, State)>> {
+    fn found(&self, from: &str, id: &MessageId) -> io::Result<Option<(Name, State, Message)>> {
         for _ in 0..2 {
             for part in ["new", "handed", "taken", "returned"] {
                 if let Some(found) = self.found_in(part, from, id)? {
@@ -349,26 +354,13 @@ impl Mailbox {
         Ok(None)
     }
 
-    fn found_in(&self, part: &str, from: &str, id: &MessageId) -> io::Result<Option<(Name, State)>> {
+    fn found_in(&self, part: &str, from: &str, id: &MessageId) -> io::Result<Option<(Name, State, Message)>> {
         let key = key(from, id);
         for file in names(&self.folder.join(part))? {
             let Some(name) = name_in(&file).filter(|name| name.key == key) else { continue };
             let message = self.read(&self.folder.join(part).join(&file))?;
-            if message.is_some_and(|message| message.from == from && message.id == *id) {
-                return Ok(state_in(part, &file).map(|state| (name, state)));
-            }
-        }
-        Ok(None)
-    }
-
-    fn read_any(&self, name: &Name) -> io::Result<Option<Message>> {
-        for part in ["new", "handed", "taken", "returned"] {
-            let files = names(&self.folder.join(part))?;
-            let file = files.iter().find(|file| {
-                name_in(file).is_some_and(|found| found.order == name.order && found.key == name.key)
-            });
-            if let Some(file) = file {
-                return self.read(&self.folder.join(part).join(file));
+            if let Some(message) = message.filter(|message| message.from == from && message.id == *id) {
+                return Ok(state_in(part, &file).map(|state| (name, state, message)));
             }
         }
         Ok(None)

@@ -17,6 +17,10 @@ mod mailbox;
 mod message;
 mod place;
 mod session;
+#[cfg(feature = "steps")]
+pub mod steps;
+#[cfg(not(feature = "steps"))]
+mod steps;
 
 pub use self::mailbox::{Accepted, Mailbox, Refused, State, Withdrawn};
 pub(crate) use self::message::told;
@@ -24,3 +28,4 @@ pub use self::message::{Message, Name};
 pub use self::place::{MAIN, is_name};
 pub use self::session::{Call, Joined, Program, Spool};
 pub(crate) use self::session::{Count, started};
+pub(crate) use self::steps::step;

@@ -1,15 +1,21 @@
 //! Folders that nobody else can write, and files that are whole before they have their name.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::steps::{TRIES, pause, step};
 
 /// The folder of a session's main agent.
 pub const MAIN: &str = "main";
 
 /// No record of ours comes near it: what is longer was written by somebody else.
 const LONGEST: u64 = 2 * 1024 * 1024;
+
+/// Tells what two threads write at once apart.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// Whether a word from outside may be a folder's name: the ids of sessions, agents and calls.
 pub fn is_name(word: &str) -> bool {
@@ -22,6 +28,7 @@ pub fn is_name(word: &str) -> bool {
 /// # Errors
 /// It is a link, somebody else's, or can't be made: nothing is written there.
 pub(crate) fn own_folder(folder: &Path) -> io::Result<()> {
+    step();
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => is_ours(folder),
         made => made,
@@ -31,6 +38,7 @@ pub(crate) fn own_folder(folder: &Path) -> io::Result<()> {
 /// # Errors
 /// As [`own_folder`].
 pub(crate) fn is_ours(folder: &Path) -> io::Result<()> {
+    step();
     let found = fs::symlink_metadata(folder)?;
     let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
     if is_ours && found.mode() & 0o022 == 0 {
@@ -47,8 +55,12 @@ pub(crate) fn is_ours(folder: &Path) -> io::Result<()> {
 pub(crate) fn write_whole(file: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let beside = folder.join(format!(".{name}.{}", std::process::id()));
-    let written = write_new(&beside, bytes, durable).and_then(|()| fs::rename(&beside, file));
+    let nth = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let beside = folder.join(format!(".{name}.{}-{nth}", std::process::id()));
+    let written = write_new(&beside, bytes, durable).and_then(|()| {
+        step();
+        fs::rename(&beside, file)
+    });
     if written.is_err() {
         // It would be found again, and is nothing.
         match fs::remove_file(&beside) {
@@ -57,12 +69,18 @@ pub(crate) fn write_whole(file: &Path, bytes: &[u8], durable: bool) -> io::Resul
         }
     }
     written?;
-    if durable { File::open(folder)?.sync_all() } else { Ok(()) }
+    if !durable {
+        return Ok(());
+    }
+    step();
+    File::open(folder)?.sync_all()
 }
 
 fn write_new(file: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
+    step();
     let mut open = fs::OpenOptions::new();
     let mut file = open.write(true).create(true).truncate(true).mode(0o600).open(file)?;
+    step();
     file.write_all(bytes)?;
     if durable { file.sync_all() } else { Ok(()) }
 }
@@ -72,10 +90,12 @@ fn write_new(file: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
 /// # Errors
 /// It isn't there, or is none of ours.
 pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
+    step();
     let found = fs::symlink_metadata(file)?;
     if !found.is_file() || found.len() > LONGEST {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no record of Midturn's"));
     }
+    step();
     fs::read(file)
 }
 
@@ -84,6 +104,7 @@ pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// It can't be read.
 pub(crate) fn names(folder: &Path) -> io::Result<Vec<String>> {
+    step();
     let listed = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed?,
@@ -99,11 +120,42 @@ pub(crate) fn names(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
+/// Waits until nobody else holds this file. It is held until what comes back is dropped, or its process dies.
+///
+/// # Errors
+/// It can't be made, or somebody holds it for very long.
+pub(crate) fn alone(file: &Path) -> io::Result<File> {
+    for _ in 0..TRIES {
+        match alone_now(file)? {
+            None => pause(),
+            Some(held) => return Ok(held),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, format!("somebody else holds {}", file.display())))
+}
+
+/// The same, without waiting. `None`: somebody else holds it.
+///
+/// # Errors
+/// It can't be made.
+pub(crate) fn alone_now(file: &Path) -> io::Result<Option<File>> {
+    step();
+    let no_link = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let mut open = fs::OpenOptions::new();
+    let held = open.write(true).create(true).truncate(false).mode(0o600).custom_flags(no_link).open(file)?;
+    step();
+    match held.try_lock() {
+        Err(TryLockError::WouldBlock) => Ok(None),
+        tried => Ok(tried.map(|()| Some(held))?),
+    }
+}
+
 /// Renames a file. `false`: it isn't there any more, somebody else has it.
 ///
 /// # Errors
 /// The file system refuses it.
 pub(crate) fn moved(from: &Path, to: &Path) -> io::Result<bool> {
+    step();
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         moved => moved.map(|()| true),
@@ -115,6 +167,7 @@ pub(crate) fn moved(from: &Path, to: &Path) -> io::Result<bool> {
 /// # Errors
 /// The file system refuses it.
 pub(crate) fn removed(file: &Path) -> io::Result<bool> {
+    step();
     match fs::remove_file(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         removed => removed.map(|()| true),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::mailbox::Mailbox;
 use super::place::{MAIN, is_name, is_ours, names, own_folder, read, removed, write_whole};
+use super::steps::step;
 
 /// All joined sessions.
 #[derive(Clone, Debug)]
@@ -42,6 +43,7 @@ impl Program {
 
 /// When a process began, in ticks since the machine did; `None`: there is none, or it is dead.
 pub(crate) fn started(pid: u32) -> Option<u64> {
+    step();
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the program's name, and may hold anything.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
@@ -128,6 +130,7 @@ impl Spool {
     /// The spool can't be written, or is somebody else's.
     pub(crate) fn touched(&self) -> io::Result<()> {
         if let Some(state) = self.root.parent() {
+            step();
             fs::create_dir_all(state)?;
         }
         own_folder(&self.root)?;
@@ -151,15 +154,18 @@ impl Joined {
 
     /// Whether it has been noted.
     pub fn is_known(&self) -> bool {
+        step();
         self.folder.join("session.json").exists()
     }
 
     /// Removes all of it.
     pub(crate) fn remove(&self) -> io::Result<()> {
+        step();
         fs::remove_dir_all(&self.folder)
     }
 
     fn joined_at(&self) -> Option<std::time::SystemTime> {
+        step();
         fs::symlink_metadata(self.folder.join("session.json")).and_then(|found| found.modified()).ok()
     }
 
@@ -210,6 +216,7 @@ impl Joined {
 
     /// Whether it rests.
     pub fn is_resting(&self, agent: &str) -> bool {
+        step();
         self.resting(agent).exists()
     }
 
