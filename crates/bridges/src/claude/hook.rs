@@ -140,7 +140,7 @@ impl<'a> Hook<'a> {
 
     fn answer(&self) -> io::Result<Option<Answer>> {
         match &*self.input.hook_event_name {
-            "SessionStart" => self.joins().map(|()| None),
+            "SessionStart" => self.begins().map(|()| None),
             _ if !self.joined.is_known() => {
                 // Installed while the session ran.
                 self.joins()?;
@@ -148,6 +148,12 @@ impl<'a> Hook<'a> {
             }
             _ => self.looks(),
         }
+    }
+
+    /// Until its first prompt it rests. In the middle of a turn its conversation is compacted: then it works on.
+    fn begins(&self) -> io::Result<()> {
+        self.joins()?;
+        if self.input.source == "compact" { Ok(()) } else { self.joined.rests(self.agent, true) }
     }
 
     fn joins(&self) -> io::Result<()> {

@@ -43,6 +43,9 @@ fn waits(around: &Around, bytes: &[u8]) -> io::Result<Option<String>> {
     let spool = Spool::of(&around.state, around.now);
     let Some(joined) = spool.session(&input.session_id) else { return Ok(None) };
     let Some(mailbox) = joined.mailbox(MAIN) else { return Ok(None) };
+    // It can be quicker than the hook that notes the session.
+    spool.touched()?;
+    joined.made()?;
     mailbox.made()?;
     let waiter = mailbox.folder().join("waiter");
     let own = std::process::id().to_string();

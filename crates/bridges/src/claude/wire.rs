@@ -18,6 +18,9 @@ pub(crate) struct Input<'a> {
     /// `None`: the main agent.
     #[serde(default)]
     pub(crate) agent_id: Option<Cow<'a, str>>,
+    /// Of `SessionStart`: what began it.
+    #[serde(default)]
+    pub(crate) source: Cow<'a, str>,
     #[serde(default)]
     pub(crate) tool_name: Cow<'a, str>,
     #[serde(default)]

@@ -83,6 +83,14 @@ pub struct Call {
 }
 
 impl Call {
+    fn read(file: &Path) -> Option<Self> {
+        serde_json::from_slice(&read(file).ok()?).ok()
+    }
+
+    fn write(&self, file: &Path) -> io::Result<()> {
+        write_whole(file, &serde_json::to_vec(self).map_err(io::Error::from)?, false)
+    }
+
     /// Whether urgent mail may end it.
     pub(crate) fn can_be_cut(&self) -> bool {
         !self.background && !self.ambiguous
@@ -139,17 +147,41 @@ impl Spool {
 }
 
 impl Joined {
-    /// Notes which program the session runs in. Who was there before with mail that nobody will read has ended.
+    /// Notes which program the session runs in.
     ///
     /// # Errors
     /// The spool can't be written, or is somebody else's.
     pub fn joins(&self, program: &Program) -> io::Result<()> {
-        if self.program().is_some_and(|known| known == *program) {
+        let known = self.program();
+        if known.as_ref() == Some(program) {
             return Ok(());
         }
-        own_folder(&self.folder)?;
+        self.made()?;
+        if known.is_some() {
+            self.forgets_subagents()?;
+        }
         let bytes = serde_json::to_vec(program).map_err(io::Error::from)?;
         write_whole(&self.folder.join("session.json"), &bytes, false)
+    }
+
+    /// Makes its folder.
+    ///
+    /// # Errors
+    /// It is a link, somebody else's, or can't be made.
+    pub(crate) fn made(&self) -> io::Result<()> {
+        own_folder(&self.folder)
+    }
+
+    /// Another program has taken the session up: its main agent goes on, and nobody else does.
+    fn forgets_subagents(&self) -> io::Result<()> {
+        for agent in self.agents()?.into_iter().filter(|agent| agent != MAIN) {
+            if let Some(mailbox) = self.mailbox(&agent) {
+                mailbox.made()?;
+                mailbox.close()?;
+                self.rests(&agent, true)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether it has been noted.
@@ -220,6 +252,13 @@ impl Joined {
         self.resting(agent).exists()
     }
 
+    /// Whether a hook waits behind it, to wake it when somebody writes.
+    pub fn is_waited_for(&self) -> bool {
+        let waiter = read(&self.folder.join(MAIN).join("waiter")).ok();
+        let waiter = waiter.and_then(|bytes| String::from_utf8(bytes).ok()?.parse().ok());
+        waiter.is_some_and(|pid| started(pid).is_some())
+    }
+
     pub(crate) fn resting(&self, agent: &str) -> PathBuf {
         self.folder.join(agent).join("resting")
     }
@@ -237,24 +276,19 @@ impl Joined {
         background: bool,
     ) -> io::Result<()> {
         let mut call = Call { command: command.to_owned(), background, ambiguous: false };
+        let own = self.folder.join(agent).join("calls").join(id);
+        // Before it looks: of two that come at once one at least sees the other.
+        call.write(&own)?;
         for other in self.agents()?.into_iter().filter(|other| other != agent) {
             let calls = self.folder.join(other).join("calls");
-            for file in names(&calls)? {
-                let found = read(&calls.join(&file))
-                    .ok()
-                    .and_then(|bytes| serde_json::from_slice::<Call>(&bytes).ok());
-                if let Some(mut twin) = found.filter(|found| found.command == command) {
+            for file in names(&calls)?.iter().map(|file| calls.join(file)) {
+                if let Some(mut twin) = Call::read(&file).filter(|found| found.command == command) {
                     (twin.ambiguous, call.ambiguous) = (true, true);
-                    write_whole(
-                        &calls.join(&file),
-                        &serde_json::to_vec(&twin).map_err(io::Error::from)?,
-                        false,
-                    )?;
+                    twin.write(&file)?;
                 }
             }
         }
-        let bytes = serde_json::to_vec(&call).map_err(io::Error::from)?;
-        write_whole(&self.folder.join(agent).join("calls").join(id), &bytes, false)
+        if call.ambiguous { call.write(&own) } else { Ok(()) }
     }
 
     /// All calls of the agent's turn have their results: what still runs has become nobody's, and is never cut.

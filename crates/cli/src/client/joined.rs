@@ -274,8 +274,7 @@ impl Receiver {
     /// Whether nobody looks into its mailbox before somebody else begins something there: a hook waits for the main
     /// agent of a session in front of which somebody sits, and for nobody else.
     fn waits(&self) -> bool {
-        let attended = self.joined.program().is_some_and(|program| program.attended);
-        self.joined.is_resting(&self.agent.id) && !(attended && self.agent.id == MAIN)
+        self.joined.is_resting(&self.agent.id) && !(self.agent.id == MAIN && self.joined.is_waited_for())
     }
 }
 

@@ -56,11 +56,16 @@ pub(super) fn claim(text: &[u8]) -> Option<Claim> {
     let session = session()?;
     let mut waiting = waiting(&session);
     waiting.sort_by(|a, b| (a.since, &a.id).cmp(&(b.since, &b.id)));
-    let only = waiting.len() == 1;
-    waiting
-        .into_iter()
-        .filter(|one| quoted::runs(text, &one.call.command) || only)
-        .find_map(|one| take(&session, one))
+    if waiting.len() != 1 {
+        waiting.retain(|one| quoted::runs(text, &one.call.command));
+    }
+    // Whose this is of several agents' can't be told, whatever their hooks knew of each other.
+    let mut agents: Vec<_> = waiting.iter().map(|one| &one.agent).collect();
+    agents.dedup();
+    if agents.len() > 1 {
+        waiting.iter_mut().for_each(|one| one.call.ambiguous = true);
+    }
+    waiting.into_iter().find_map(|one| take(&session, one))
 }
 
 /// `None`: another one was quicker.

@@ -14,8 +14,8 @@ pub(super) const EVENTS: [&str; 8] = [
     "Stop",
 ];
 
-/// The event with the hook that waits, which wakes an idle session.
-const WAITING: &str = "Stop";
+/// The events with the hook that waits, which wakes a session that rests: behind its last word, and before its first.
+const WAITING: [&str; 2] = ["SessionStart", "Stop"];
 
 /// How long a hook may take, in seconds: one of ours gives itself up after one.
 const TIMEOUT: u64 = 5;
@@ -72,7 +72,7 @@ impl Handler {
 /// What we put in for an event.
 pub(super) fn group(event: &str, program: &str) -> Group {
     let mut hooks = vec![Handler::of(program, &["hook"], TIMEOUT)];
-    if event == WAITING {
+    if WAITING.contains(&event) {
         let wait = Handler::of(program, &["hook", "wait"], WAIT_TIMEOUT);
         hooks.push(Handler { async_rewake: Some(true), ..wait });
     }
