@@ -15,8 +15,10 @@ const MOST_SESSIONS: usize = 512;
 /// The spool can't be read or written.
 pub fn sweep(spool: &Spool) -> io::Result<()> {
     for (place, joined) in spool.sessions()?.into_iter().enumerate() {
+        // Asked first: what a program writes after its transcript was read, and dies, would go back as never read.
+        let lives = joined.program().is_some_and(|program| program.lives());
         settle_all(&joined)?;
-        if joined.program().is_some_and(|program| program.lives()) {
+        if lives {
             continue;
         }
         joined.close()?;

@@ -36,7 +36,7 @@ fn history(seed: u64, folder: &Path) -> Vec<String> {
     let mut kills = dice.below(4);
     let deadly = 20 + dice.below(200);
     while !(program.is_over() && waiting.is_empty()) {
-        if program.can_die() && dice.once_in(300) {
+        if program.can_die() && dice.once_in(100) {
             program.dies();
         }
         if program.has_unwritten() && dice.once_in(6) {
