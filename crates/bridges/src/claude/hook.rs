@@ -1,6 +1,6 @@
 //! `midturn hook`: one look into an agent's mailbox, from inside Claude Code.
 //!
-//! It comes first in the program, asks no daemon, takes no lock and never holds the session up: whatever goes
+//! It comes first in the program, asks no daemon, waits for no other hook and never holds the session up: whatever goes
 //! wrong, it says nothing and ends well, and then the program goes on as without it.
 
 use std::io::{self, Read, Write};

@@ -97,6 +97,9 @@ fn ends(world: &World, program: &mut Program) -> Vec<String> {
     if let Err(error) = sweep(&world.spool(world.now(5_000))) {
         return vec![error.to_string()];
     }
+    if let Some(key) = world.twice() {
+        return vec![format!("there are two files of {key:?}")];
+    }
     let mailbox = world.mailbox(world.now(0));
     world.log().ends(&mailbox, &program.told())
 }
