@@ -11,4 +11,4 @@ mod wire;
 
 pub use self::agents::{Known, known, meant};
 pub use self::sweep::sweep;
-pub use self::transcript::settle;
+pub use self::transcript::{rests, settle};

@@ -15,6 +15,9 @@ use crate::spool::{Joined, Mailbox, step};
 /// As much of a transcript as is read for one look. What stands behind it is seen by a later one, or never.
 const MOST: u64 = 64 * 1024 * 1024;
 
+/// As much of its end as says how a turn ended.
+const END: u64 = 64 * 1024;
+
 /// What a line says.
 #[derive(Debug, PartialEq, Eq)]
 enum Said {
@@ -65,6 +68,28 @@ fn shows(said: &Said, woke: bool, text: &str) -> bool {
         Said::Woken => woke,
         Said::Reply(_) => false,
     }
+}
+
+/// Whether an agent rests: it has ended, or a person has interrupted its turn, which no hook is told of.
+pub fn rests(joined: &Joined, agent: &str) -> bool {
+    joined.is_resting(agent)
+        || joined.transcript(agent).is_some_and(|transcript| ends_interrupted(&transcript))
+}
+
+/// Whether the last words of a transcript are the program's own about an interruption.
+fn ends_interrupted(transcript: &Path) -> bool {
+    let Ok(end) = end_of(transcript) else { return false };
+    let text = String::from_utf8_lossy(&end);
+    let is_turn = |line: &&str| line.contains("\"type\":\"user\"") || line.contains("\"type\":\"assistant\"");
+    text.lines().rfind(is_turn).is_some_and(|line| line.contains("[Request interrupted by user"))
+}
+
+fn end_of(transcript: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(transcript)?;
+    file.seek(SeekFrom::Start(length(transcript).saturating_sub(END)))?;
+    let mut bytes = Vec::new();
+    file.take(END).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// How long a transcript is; nothing where there is none yet.

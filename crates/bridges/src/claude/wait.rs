@@ -21,6 +21,9 @@ use crate::spool::{Joined, MAIN, Spool, told};
 /// Claude Code starts a turn with what such a hook says when it ends like this.
 const WAKES: u8 = 2;
 
+/// How far the program's transcript is behind, at most, in milliseconds.
+const LAG_MILLIS: u16 = 500;
+
 /// # Errors
 /// Never: whatever goes wrong, nobody is woken.
 pub(super) fn main(around: &Around, bytes: &[u8]) -> ExitCode {
@@ -55,17 +58,21 @@ fn waits(around: &Around, bytes: &[u8]) -> io::Result<Option<String>> {
     watch.add_watch(&mailbox.arrivals(), changes)?;
     fs::write(&waiter, &own)?;
     let program = alive(around.program)?;
+    let mut patience = PollTimeout::NONE;
     loop {
         if fs::read_to_string(&waiter)? != own {
             return Ok(None);
         }
-        if joined.is_resting(MAIN)
+        if transcript::rests(&joined, MAIN)
             && let Some(text) = takes(&spool_now(around), &joined)?
         {
             return Ok(Some(text));
         }
-        if !changed(&watch, &program)? {
-            return Ok(None);
+        match changed(&watch, &program, patience)? {
+            Change::Ended => return Ok(None),
+            // The program notes an interruption a moment later than it tells of it.
+            Change::Came => patience = PollTimeout::from(LAG_MILLIS),
+            Change::Nothing => patience = PollTimeout::NONE,
         }
     }
 }
@@ -81,16 +88,27 @@ fn alive(program: u32) -> io::Result<OwnedFd> {
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-/// Sleeps until something comes. `false`: the program has ended.
-fn changed(watch: &Inotify, program: &OwnedFd) -> io::Result<bool> {
+/// What a sleep ended with.
+enum Change {
+    /// Something in the mailbox.
+    Came,
+    /// The time was up.
+    Nothing,
+    /// The program has ended.
+    Ended,
+}
+
+fn changed(watch: &Inotify, program: &OwnedFd, patience: PollTimeout) -> io::Result<Change> {
     let looks = |what| PollFd::new(what, PollFlags::POLLIN);
     let mut both = [looks(watch.as_fd()), looks(program.as_fd())];
-    poll(&mut both, PollTimeout::NONE)?;
+    if poll(&mut both, patience)? == 0 {
+        return Ok(Change::Nothing);
+    }
     if both[1].any().unwrap_or(true) {
-        return Ok(false);
+        return Ok(Change::Ended);
     }
     watch.read_events()?;
-    Ok(true)
+    Ok(Change::Came)
 }
 
 fn takes(spool: &Spool, joined: &Joined) -> io::Result<Option<String>> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use midturn_bridges::claude::{Known, known, meant, settle, sweep};
+use midturn_bridges::claude::{Known, known, meant, rests, settle, sweep};
 use midturn_bridges::spool::{Accepted, Joined, MAIN, Mailbox, Message, Refused, Spool, State, Withdrawn};
 use midturn_core::rules::id::MessageId;
 use midturn_core::rules::mail::{Relation, Role, Urgency, default_urgency};
@@ -274,7 +274,7 @@ impl Receiver {
     /// Whether nobody looks into its mailbox before somebody else begins something there: a hook waits for the main
     /// agent of a session in front of which somebody sits, and for nobody else.
     fn waits(&self) -> bool {
-        self.joined.is_resting(&self.agent.id) && !(self.agent.id == MAIN && self.joined.is_waited_for())
+        rests(&self.joined, &self.agent.id) && !(self.agent.id == MAIN && self.joined.is_waited_for())
     }
 }
 
@@ -305,7 +305,7 @@ fn agent_value(joined: &Joined, agent: &Known) -> Value {
 }
 
 fn state(joined: &Joined, agent: &Known) -> &'static str {
-    if joined.is_resting(&agent.id) { "idle" } else { "working" }
+    if rests(joined, &agent.id) { "idle" } else { "working" }
 }
 
 fn queued(joined: &Joined, agent: &Known) -> usize {

@@ -18,7 +18,7 @@ from lib.claude.scripts import coordinator, five_steps, names, send_message
 from lib.claude.server import Server, Text, agent, bash
 from lib.claude.world import World, marked
 
-AT_ONCE = 1.0  # seconds from the send until the tree is dead, and until the next request
+AT_ONCE = checks.bound(1.0)  # seconds from the send until the tree is dead, and until the next request
 PATIENCE = 20  # until a check fails for never having come true
 DELIVERED = "The coordinator sent a message while you were working:\nURGENT: {}"  # Claude Code's own words
 TREE = "sleep 300 & setsid sleep 300 & (setsid setsid sleep 300 &); wait"

@@ -10,7 +10,16 @@ CUT = re.compile(r"\[Interrupted after (?P<seconds>\d+\.\d) s: message received 
 COORDINATOR = "main"  # how the sender of a coordinator's own SendMessage is named
 PERSON = "the user"
 FEEDBACK = "[User feedback: {}]"  # how a person's message stands beside results
-SOON = 0.5  # seconds from the end of the running call to the request that tells of the message
+# The bounds are measured, not held by CI: its machines are anybody's. Eight times as much still tells us from not being there.
+TIMED = os.environ.get("MIDTURN_PEERS_TIMED") == "1"
+
+
+def bound(seconds):
+    """How long something may take in this run."""
+    return seconds if TIMED else seconds * 8
+
+
+SOON = bound(0.5)  # seconds from the end of the running call to the request that tells of the message
 
 
 def told_at(server, script, text):
