@@ -148,6 +148,10 @@ fn after_tools_costs_nothing_and_follow_up_waits_for_the_end() {
     assert_eq!(told["additionalContext"], "[User feedback: text of soon]");
     let told = world.hook("Stop", None, &json!({})).unwrap();
     assert_eq!(told["additionalContext"], "[User feedback: text of later]");
+    // The same hook, installed twice, told nothing: the agent goes on with what the other one told.
+    assert_eq!(world.hook("Stop", None, &json!({})), None);
+    assert!(!world.joined().is_resting(MAIN));
+    world.now += 2_000_000;
     assert_eq!(world.hook("Stop", None, &json!({})), None);
     assert!(world.joined().is_resting(MAIN));
 }

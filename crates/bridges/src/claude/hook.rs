@@ -33,6 +33,9 @@ const STARVED: u32 = 2;
 /// never sent. A call between two of them sets its count to 0.
 const PUT_OFF: u32 = 8;
 
+/// Hooks of one event that are installed twice are started within this time.
+const AT_ONCE_MICROS: u64 = 1_000_000;
+
 /// What a hook has to know of its surroundings.
 #[derive(Clone, Debug, Default)]
 pub struct Around {
@@ -245,10 +248,18 @@ impl<'a> Hook<'a> {
             None => {
                 self.joined.counts(self.agent, Count::PutOff, 0)?;
                 self.joined.counts(self.agent, Count::Starved, 0)?;
-                self.joined.rests(self.agent, true)?;
+                if !self.is_told_by_another()? {
+                    self.joined.rests(self.agent, true)?;
+                }
             }
         }
         Ok(answer)
+    }
+
+    /// Whether the hook of a second install has told something at this very end: then the agent goes on.
+    fn is_told_by_another(&self) -> io::Result<bool> {
+        let at_once = |at: u64| self.around.now.saturating_sub(at) < AT_ONCE_MICROS;
+        Ok(self.mailbox.handed()?.iter().any(|(handed, _)| at_once(handed.at)))
     }
 
     /// Takes what waits, and gives it to the model.

@@ -201,7 +201,7 @@ impl Mailbox {
         Ok(self.now.max(last.saturating_add(1)))
     }
 
-    /// What is queued, in order of arrival; what has expired is returned instead.
+    /// What is queued, in order of arrival, also what has expired and nobody has returned yet.
     ///
     /// # Errors
     /// The folder can't be read.
