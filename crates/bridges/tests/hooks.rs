@@ -9,7 +9,7 @@ use midturn_bridges::claude::hook::{Around, answer};
 use midturn_bridges::claude::{known, settle};
 use midturn_bridges::spool::{Joined, MAIN, Mailbox, Message, Spool, State, Withdrawn};
 use midturn_core::rules::id::MessageId;
-use midturn_core::rules::mail::Urgency;
+use midturn_core::rules::mail::{Point, Urgency};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -160,13 +160,22 @@ fn after_tools_costs_nothing_and_follow_up_waits_for_the_end() {
 fn what_the_transcript_shows_has_arrived_and_what_a_later_reply_lacks_waits_again() {
     let mut world = World::new();
     let id = world.send(MAIN, "m", Urgency::AfterTools);
-    let told = world.hook("PostToolBatch", None, &json!({"tool_calls": []})).unwrap();
+    let skipped = "PreToolUse:Bash hook error: [Skipped: message received from the user before this ran]";
+    let calls = json!({"tool_calls": [{"tool_use_id": "one", "tool_response": "done"},
+        {"tool_use_id": "two", "tool_response": skipped}]});
+    let told = world.hook("PostToolBatch", None, &calls).unwrap();
     assert_eq!(world.state_of(MAIN, &id), State::Queued, "nothing shows yet");
+    assert_eq!(world.mailbox(MAIN).landed("user", &id).unwrap(), None, "nor where");
     let attachment = json!({"type": "hook_additional_context", "content": [told["additionalContext"]]});
     world
         .shows(&json!({"type": "attachment", "timestamp": "2027-01-15T08:00:00Z", "attachment": attachment}));
     world.replies();
     assert_eq!(world.state_of(MAIN, &id), State::Injected);
+    let landed = world.mailbox(MAIN).landed("user", &id).unwrap().unwrap();
+    assert_eq!(
+        (landed.point, landed.skipped, landed.interrupted),
+        (Point::C, vec!["two".to_owned()], vec![])
+    );
     // The hook is killed before the program hears it.
     let lost = world.send(MAIN, "n", Urgency::AfterTools);
     world.hook("PostToolBatch", None, &json!({"tool_calls": []})).unwrap();

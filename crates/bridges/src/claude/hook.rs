@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use midturn_core::rules::boundary::{Moment, look};
+use midturn_core::rules::boundary::{Moment, closing_point, look};
 use midturn_core::rules::id::MessageId;
 use midturn_core::rules::mail::{Point, Urgency};
 use midturn_core::rules::settings::Settings;
@@ -18,7 +18,7 @@ use midturn_core::rules::wording::{self, Cause};
 
 use super::wire::{Answer, Bash, Call, Input, SendMessage};
 use super::{agents, transcript, wait};
-use crate::spool::{Count, Joined, MAIN, Mailbox, Message, Program, Refused, Spool, is_name, told};
+use crate::spool::{Count, Joined, Landed, MAIN, Mailbox, Message, Program, Refused, Spool, is_name, told};
 
 /// Longer input is that of a call with megabytes in it: it runs.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -122,6 +122,17 @@ pub fn answer(around: &Around, bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
     answer.map(|answer| serde_json::to_vec(&answer).map_err(io::Error::from)).transpose()
 }
 
+impl Landed {
+    /// Behind the results of these calls.
+    fn behind(calls: &[Call<'_>]) -> Self {
+        let ids = |which: fn(&Call<'_>) -> bool| -> Vec<String> {
+            calls.iter().filter(|call| which(call)).map(|call| call.tool_use_id.to_string()).collect()
+        };
+        let (skipped, interrupted) = (ids(|call| call.was_skipped()), ids(|call| call.was_cut()));
+        Self { point: closing_point(calls.len(), skipped.len(), interrupted.len()), skipped, interrupted }
+    }
+}
+
 /// One event of one agent.
 struct Hook<'a> {
     around: &'a Around,
@@ -177,7 +188,7 @@ impl<'a> Hook<'a> {
         match &*self.input.hook_event_name {
             "UserPromptSubmit" => {
                 self.works()?;
-                self.injects(Point::Start, Urgency::FollowUp)
+                self.injects(Landed::at(Point::Start), Urgency::FollowUp)
             }
             "SubagentStart" => self.works().map(|()| None),
             "PreToolUse" => self.before_call(),
@@ -215,25 +226,26 @@ impl<'a> Hook<'a> {
         Ok(None)
     }
 
-    /// Point C or D: all results of the turn are in.
+    /// Point A, C or D: all results of the turn are in.
     fn behind_tools(&self) -> io::Result<Option<Answer>> {
-        self.counts_starved()?;
+        let calls = self.input.tool_calls.map(|calls| serde_json::from_str::<Vec<Call<'_>>>(calls.get()));
+        let calls = calls.and_then(Result::ok).unwrap_or_default();
+        self.counts_starved(&calls)?;
         self.joined.forgets_calls(self.agent)?;
         self.joined.counts(self.agent, Count::PutOff, 0)?;
-        self.injects(Point::D, Urgency::AfterTools)
+        self.injects(Landed::behind(&calls), Urgency::AfterTools)
     }
 
-    /// The progress guard: what `next_boundary` mail has emptied is counted, what `urgent` has emptied is not.
-    fn counts_starved(&self) -> io::Result<()> {
-        let calls = self.input.tool_calls.map(|calls| serde_json::from_str::<Vec<Call<'_>>>(calls.get()));
-        let Some(Ok(calls)) = calls else { return Ok(()) };
+    /// The progress guard: what `next_boundary` mail has emptied is counted, what `urgent` has emptied is not, and
+    /// where the hook is installed twice the second one finds no mail any more.
+    fn counts_starved(&self, calls: &[Call<'_>]) -> io::Result<()> {
         let is_emptied = !calls.is_empty() && calls.iter().all(Call::was_skipped);
-        let urgent = self.mailbox.pending()?.iter().any(|name| name.urgency == Urgency::Urgent);
+        let highest = self.mailbox.pending()?.iter().map(|name| name.urgency).max();
         let count = self.joined.counted(self.agent, Count::Starved);
-        match (is_emptied, urgent) {
-            (true, true) => Ok(()),
-            (true, false) => self.joined.counts(self.agent, Count::Starved, count + 1),
-            (false, _) if count > 0 => self.joined.counts(self.agent, Count::Starved, 0),
+        match (is_emptied, highest) {
+            (true, None | Some(Urgency::Urgent)) => Ok(()),
+            (true, Some(_)) => self.joined.counts(self.agent, Count::Starved, count + 1),
+            (false, _) if count > 0 && !calls.is_empty() => self.joined.counts(self.agent, Count::Starved, 0),
             (false, _) => Ok(()),
         }
     }
@@ -241,7 +253,8 @@ impl<'a> Hook<'a> {
     /// Point B: the agent would end.
     fn ends(&self) -> io::Result<Option<Answer>> {
         let put_off = self.joined.counted(self.agent, Count::PutOff);
-        let answer = if put_off < PUT_OFF { self.injects(Point::B, Urgency::FollowUp)? } else { None };
+        let answer =
+            if put_off < PUT_OFF { self.injects(Landed::at(Point::B), Urgency::FollowUp)? } else { None };
         self.mailbox.made()?;
         match answer {
             Some(_) => self.joined.counts(self.agent, Count::PutOff, put_off + 1)?,
@@ -263,7 +276,7 @@ impl<'a> Hook<'a> {
     }
 
     /// Takes what waits, and gives it to the model.
-    fn injects(&self, point: Point, least: Urgency) -> io::Result<Option<Answer>> {
+    fn injects(&self, landed: Landed, least: Urgency) -> io::Result<Option<Answer>> {
         transcript::settle(&self.joined, self.agent, &self.mailbox)?;
         let pending = self.mailbox.pending()?;
         if !pending.iter().any(|name| name.urgency >= least) {
@@ -271,11 +284,11 @@ impl<'a> Hook<'a> {
         }
         let offset =
             self.joined.transcript(self.agent).map_or(0, |transcript| transcript::length(&transcript));
-        let messages = self.mailbox.take(least, offset, false)?;
+        let messages = self.mailbox.take(least, offset, false, &landed)?;
         if messages.is_empty() {
             return Ok(None);
         }
-        if point == Point::B {
+        if landed.point == Point::B {
             self.joined.rests(self.agent, false)?;
         }
         Ok(Some(Answer::context(&self.input.hook_event_name, told(&messages))))

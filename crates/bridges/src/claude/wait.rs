@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
-use midturn_core::rules::mail::Urgency;
+use midturn_core::rules::mail::{Point, Urgency};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -16,7 +16,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use super::hook::{Around, now};
 use super::transcript;
 use super::wire::Input;
-use crate::spool::{Joined, MAIN, Spool, told};
+use crate::spool::{Joined, Landed, MAIN, Spool, told};
 
 /// Claude Code starts a turn with what such a hook says when it ends like this.
 const WAKES: u8 = 2;
@@ -116,7 +116,7 @@ fn takes(spool: &Spool, joined: &Joined) -> io::Result<Option<String>> {
         return Ok(None);
     };
     let offset = joined.transcript(MAIN).map_or(0, |transcript| transcript::length(&transcript));
-    let messages = mailbox.take(Urgency::FollowUp, offset, true)?;
+    let messages = mailbox.take(Urgency::FollowUp, offset, true, &Landed::at(Point::Start))?;
     if messages.is_empty() {
         return Ok(None);
     }

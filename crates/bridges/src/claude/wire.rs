@@ -52,6 +52,8 @@ pub(crate) struct SendMessage {
 /// A call of a turn that has ended.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Call<'a> {
+    #[serde(default)]
+    pub(crate) tool_use_id: Cow<'a, str>,
     #[serde(borrow, default)]
     pub(crate) tool_response: Option<&'a RawValue>,
 }
@@ -61,6 +63,12 @@ impl Call<'_> {
     pub(crate) fn was_skipped(&self) -> bool {
         let told = self.tool_response.map(RawValue::get).unwrap_or_default();
         told.starts_with("\"PreToolUse:") && told.contains("hook error: [Skipped: message received from ")
+    }
+
+    /// Whether an urgent message has ended it: `claude::exec` says so as the last words of its output.
+    pub(crate) fn was_cut(&self) -> bool {
+        let told = self.tool_response.map(RawValue::get).unwrap_or_default();
+        told.contains("[Interrupted after ") && told.contains("s: message received from ")
     }
 }
 

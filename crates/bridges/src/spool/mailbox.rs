@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use midturn_core::rules::boundary::{Committed, Inbox};
 use midturn_core::rules::id::MessageId;
-use midturn_core::rules::mail::{ReturnReason, Urgency};
+use midturn_core::rules::mail::{Point, ReturnReason, Urgency};
+use serde::{Deserialize, Serialize};
 
 use super::message::{Message, Name, key};
 use super::place::{alone, alone_now, moved, names, own_folder, read, removed, write_whole};
@@ -20,7 +21,7 @@ const MOST_BYTES: u64 = 8 * 1024 * 1024;
 /// How many settled ones are kept, so that their senders can ask.
 const SETTLED: usize = 256;
 
-const FOLDERS: [&str; 6] = ["new", "handed", "taken", "returned", "calls", "running"];
+const FOLDERS: [&str; 7] = ["new", "handed", "taken", "returned", "calls", "running", "landed"];
 
 /// The mailbox of one joined agent.
 #[derive(Debug)]
@@ -42,6 +43,24 @@ pub enum State {
     Injected,
     /// It will never be.
     Returned(ReturnReason),
+}
+
+/// Where messages that were handed over together go in, and what they have cost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Landed {
+    /// Where (semantics.md, section 3).
+    pub point: Point,
+    /// The calls that were skipped for them, by the program's ids.
+    pub skipped: Vec<String>,
+    /// The calls that were cut.
+    pub interrupted: Vec<String>,
+}
+
+impl Landed {
+    /// Where nothing is running that they could cost.
+    pub(crate) fn at(point: Point) -> Self {
+        Self { point, skipped: Vec::new(), interrupted: Vec::new() }
+    }
 }
 
 /// A message that is in the mailbox.
@@ -227,7 +246,13 @@ impl Mailbox {
     /// Takes what is at least so urgent out of the mailbox, in order of arrival, to be handed over. What the
     /// program delivers itself is taken, and not told. Where two hooks look at once, one takes all of it: which of
     /// the two the model reads first nobody knows. The other waits for nothing.
-    pub(crate) fn take(&self, least: Urgency, offset: u64, woke: bool) -> io::Result<Vec<Message>> {
+    pub(crate) fn take(
+        &self,
+        least: Urgency,
+        offset: u64,
+        woke: bool,
+        landed: &Landed,
+    ) -> io::Result<Vec<Message>> {
         let Some(alone) = alone_now(&self.folder.join("taking"))? else { return Ok(Vec::new()) };
         self.taking.replace(Some(alone));
         self.expire()?;
@@ -241,13 +266,30 @@ impl Mailbox {
             let to = self.folder.join("handed").join(Handed { at: self.now, name, offset, woke }.file());
             if moved(&from, &to)? {
                 match self.read(&to)?.filter(|message| message.sender().is_some()) {
-                    Some(message) => taken.push(message),
+                    Some(message) => {
+                        self.lands(&name, landed)?;
+                        taken.push(message);
+                    }
                     // None of ours: it would be in the way for ever.
                     None => drop(removed(&to)?),
                 }
             }
         }
         Ok(taken)
+    }
+
+    fn lands(&self, name: &Name, landed: &Landed) -> io::Result<()> {
+        let bytes = serde_json::to_vec(landed).map_err(io::Error::from)?;
+        write_whole(&self.folder.join("landed").join(name.to_string()), &bytes, false)?;
+        self.forget("landed")
+    }
+
+    /// Where a message went in, and what it has cost; `None`: it has not, or nobody has noted it.
+    pub fn landed(&self, from: &str, id: &MessageId) -> io::Result<Option<Landed>> {
+        let injected = self.found(from, id)?.filter(|(_, state, _)| *state == State::Injected);
+        let landed =
+            injected.and_then(|(name, ..)| read(&self.folder.join("landed").join(name.to_string())).ok());
+        Ok(landed.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
     /// What was handed over and is not known to be in the conversation, the earliest first.

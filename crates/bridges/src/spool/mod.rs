@@ -22,7 +22,7 @@ pub mod steps;
 #[cfg(not(feature = "steps"))]
 mod steps;
 
-pub use self::mailbox::{Accepted, Mailbox, Refused, State, Withdrawn};
+pub use self::mailbox::{Accepted, Landed, Mailbox, Refused, State, Withdrawn};
 pub(crate) use self::message::told;
 pub use self::message::{Message, Name};
 pub use self::place::{MAIN, is_name};

@@ -6,7 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use midturn_bridges::claude::{Known, known, meant, rests, settle, sweep};
-use midturn_bridges::spool::{Accepted, Joined, MAIN, Mailbox, Message, Refused, Spool, State, Withdrawn};
+use midturn_bridges::spool::{
+    Accepted, Joined, Landed, MAIN, Mailbox, Message, Refused, Spool, State, Withdrawn,
+};
 use midturn_core::rules::id::MessageId;
 use midturn_core::rules::mail::{Relation, Role, Urgency, default_urgency};
 use midturn_core::rules::settings::Settings;
@@ -35,6 +37,14 @@ pub(super) struct Sessions {
 pub(super) struct Receiver {
     joined: Joined,
     agent: Known,
+}
+
+/// What is said of a message.
+struct Told<'a> {
+    message: &'a Message,
+    accepted: &'a Accepted,
+    state: State,
+    landed: Option<Landed>,
 }
 
 impl Sessions {
@@ -178,7 +188,9 @@ impl Receiver {
             Some(_) => self.wait(&mailbox, &message, began, args.timeout)?,
             None => accepted.state,
         };
-        self.say(&message, &accepted, state, args.client.json, args.wait.as_ref().map(|_| began))?;
+        let landed = mailbox.landed(&message.from, &message.id).map_err(broken)?;
+        let told = Told { message: &message, accepted: &accepted, state, landed };
+        self.say(told, args.client.json, args.wait.as_ref().map(|_| began))?;
         match state {
             State::Returned(_) => Err(Failure::failed("the message will not be read")),
             State::Queued if args.wait.is_some() => Err(Failure::failed(format!(
@@ -234,14 +246,8 @@ impl Receiver {
         }
     }
 
-    fn say(
-        &self,
-        message: &Message,
-        accepted: &Accepted,
-        state: State,
-        as_json: bool,
-        began: Option<Instant>,
-    ) -> Result<(), Failure> {
+    fn say(&self, told: Told<'_>, as_json: bool, began: Option<Instant>) -> Result<(), Failure> {
+        let Told { message, accepted, state, landed } = told;
         let (word, reason) = match state {
             State::Queued => (ReceiptWord::Queued, None),
             State::Injected => (ReceiptWord::Injected, None),
@@ -251,12 +257,12 @@ impl Receiver {
             id: message.id.to_string(),
             to: self.agent.called().to_owned(),
             state: word,
-            point: None,
+            point: landed.as_ref().map(|landed| landed.point.into()),
             run: None,
             turn: None,
             call: None,
-            skipped: None,
-            interrupted: None,
+            skipped: landed.as_ref().map(|landed| landed.skipped.clone()),
+            interrupted: landed.map(|landed| landed.interrupted),
             reason,
             too_late_to_supersede: accepted.too_late.then_some(true),
         };

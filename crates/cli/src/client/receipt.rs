@@ -9,8 +9,9 @@ use super::table::duration;
 pub(super) fn told(receipt: &Receipt, took: Option<Span>) -> String {
     let mut lines = vec![head(receipt, took)];
     if let Some(point) = receipt.point {
-        let (run, turn) = (receipt.run.unwrap_or_default(), receipt.turn.unwrap_or_default());
-        lines.push(format!("  {}: run {run}, turn {turn}", place(point)));
+        // Other programs' agents have no runs that we count.
+        let turn = receipt.run.map(|run| format!(": run {run}, turn {}", receipt.turn.unwrap_or_default()));
+        lines.push(format!("  {}{}", place(point), turn.unwrap_or_default()));
     }
     for (what, calls) in [("interrupted", &receipt.interrupted), ("skipped", &receipt.skipped)] {
         if let Some(calls) = calls.as_ref().filter(|calls| !calls.is_empty()) {
