@@ -3,3 +3,4 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't set its stage fails")]
 
 mod install;
+mod joined;
