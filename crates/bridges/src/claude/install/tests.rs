@@ -79,11 +79,11 @@ fn install_and_uninstall_give_every_byte_back() {
         let home = Home::with(text);
         assert!(home.install("midturn", true).unwrap().is_changed, "{text}");
         let installed = home.text().unwrap();
-        assert_eq!(commands(&installed).len(), 9, "{installed}");
+        assert_eq!(commands(&installed).len(), 10, "{installed}");
         assert!(!home.install("midturn", true).unwrap().is_changed, "{installed}");
         assert_eq!(home.text().unwrap(), installed);
         assert!(home.install("midturn-2", false).unwrap().is_changed);
-        assert_eq!(commands(&home.text().unwrap()).len(), 9, "{text}");
+        assert_eq!(commands(&home.text().unwrap()).len(), 10, "{text}");
         assert_eq!(home.settings.uninstall().unwrap(), Undone::Restored);
         assert_eq!(home.text().unwrap(), text);
         assert_eq!(home.settings.uninstall().unwrap(), Undone::Nothing);
@@ -149,7 +149,7 @@ fn without_what_was_remembered_ours_is_known_by_itself() {
 fn a_prefix_that_is_there_stays() {
     let home = Home::with(SETTINGS[11]);
     assert_eq!(home.install("midturn", true).unwrap().prefix, PrefixDone::Other("/usr/bin/nice".into()));
-    assert!(home.text().unwrap().contains("/usr/bin/nice") && commands(&home.text().unwrap()).len() == 9);
+    assert!(home.text().unwrap().contains("/usr/bin/nice") && commands(&home.text().unwrap()).len() == 10);
     let mut home = Home::with("{}");
     home.settings.state = home.folder.path().join("my state");
     assert!(matches!(home.install("midturn", true).unwrap().prefix, PrefixDone::Path(_)));
