@@ -76,7 +76,9 @@ impl Ground {
         let output = File::create(self.path("output")).unwrap();
         let mut start = Command::new("/usr/bin/setsid");
         start
-            .args(["/usr/bin/env", "--ignore-signal=PIPE,XFSZ", "/bin/bash", "-c"])
+            // Whoever starts the tests may ignore some, and a shell can't trap what is ignored when it starts.
+            .args(["/usr/bin/env", "--default-signal=HUP,INT,QUIT", "--ignore-signal=PIPE,XFSZ"])
+            .args(["/bin/bash", "-c"])
             .arg(OsString::from_vec(line));
         start.current_dir(self.path("work")).env_clear().envs(self.environment());
         start.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
