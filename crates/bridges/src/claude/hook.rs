@@ -18,7 +18,9 @@ use midturn_core::rules::wording::{self, Cause};
 
 use super::wire::{Answer, Bash, Call, Input, SendMessage};
 use super::{agents, transcript, wait};
-use crate::spool::{Count, Joined, Landed, MAIN, Mailbox, Message, Program, Refused, Spool, is_name, told};
+use crate::spool::{
+    Count, Joined, Landed, MAIN, Mailbox, Message, Program, Refused, Spool, is_name, state_folder, told,
+};
 
 /// Longer input is that of a call with megabytes in it: it runs.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -57,10 +59,8 @@ impl Around {
     /// As the process finds it. `None`: there is no home.
     pub fn of_process() -> Option<Self> {
         let text = |name| std::env::var(name).ok();
-        let absolute = |name| text(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let base = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
         Some(Self {
-            state: base.join("midturn"),
+            state: state_folder()?,
             now: now(),
             program: text("CLAUDE_PID").and_then(|pid| pid.parse().ok()).unwrap_or_default(),
             attended: text("CLAUDE_CODE_SESSION_ATTENDED").is_some_and(|word| word != "0"),

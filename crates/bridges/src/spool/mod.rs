@@ -6,7 +6,8 @@
 //!                           /handed/         given to the program, not yet seen in its transcript
 //!                           /taken/          in the conversation
 //!                           /returned/       will never be: NAME.REASON
-//!                           /calls/          commands that are about to start (claude::exec)
+//!                           /landed/         where what was handed over goes in, and what it has cost
+//!                           /calls/          commands that are about to start (claude::exec), running/ those that have
 //! ```
 //!
 //! `AGENT` is the program's id of a subagent, or `main`. A message is one file, complete before it has its name,
@@ -25,6 +26,7 @@ mod steps;
 pub use self::mailbox::{Accepted, Landed, Mailbox, Refused, State, Withdrawn};
 pub(crate) use self::message::told;
 pub use self::message::{Message, Name};
+pub(crate) use self::place::state_folder;
 pub use self::place::{MAIN, is_name};
 pub use self::session::{Call, Joined, Program, Spool};
 pub(crate) use self::session::{Count, started};

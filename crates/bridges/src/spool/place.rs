@@ -3,7 +3,7 @@
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::steps::{TRIES, pause, step};
@@ -16,6 +16,14 @@ const LONGEST: u64 = 2 * 1024 * 1024;
 
 /// Tells what two threads write at once apart.
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
+
+/// Midturn's state folder, as the process finds it. `None`: there is no home.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    // The XDG specification ignores relative paths.
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
+    Some(base.join("midturn"))
+}
 
 /// Whether a word from outside may be a folder's name: the ids of sessions, agents and calls.
 pub fn is_name(word: &str) -> bool {

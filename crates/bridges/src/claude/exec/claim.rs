@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 use midturn_core::rules::mail::Sender;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::folder::Folder;
 use super::{mail, quoted};
-use crate::spool::Call;
+use crate::spool::{Call, state_folder};
 
 const CALLS: &str = "calls";
 const RUNNING: &str = "running";
@@ -95,7 +95,7 @@ fn waiting(session: &Folder) -> Vec<Waiting> {
 
 /// The folder of the session that runs us: the one it names, else the one that its process opened.
 fn session() -> Option<Folder> {
-    let root = Folder::open(&root()?).ok()?;
+    let root = Folder::open(&state_folder()?.join("joined")).ok()?;
     let named = std::env::var_os("CLAUDE_CODE_SESSION_ID").filter(|id| is_a_name(id.as_bytes()));
     named
         .and_then(|id| root.inner(id.as_ref()).ok())
@@ -118,13 +118,4 @@ fn opened_by(root: &Folder, pid: String) -> Option<Folder> {
         (session.pid == pid).then_some((since, folder))
     });
     sessions.max_by_key(|(since, _)| *since).map(|(_, folder)| folder)
-}
-
-fn root() -> Option<PathBuf> {
-    let given = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = given.or_else(|| {
-        let home = PathBuf::from(std::env::var_os("HOME")?);
-        home.is_absolute().then(|| home.join(".local/state"))
-    });
-    Some(state?.join("midturn/joined"))
 }
