@@ -4,11 +4,13 @@ mod agents;
 pub mod exec;
 pub mod hook;
 pub mod install;
+mod mirror;
 mod sweep;
 mod transcript;
 mod wait;
 mod wire;
 
 pub use self::agents::{Known, known, meant};
+pub use self::mirror::Mirror;
 pub use self::sweep::sweep;
 pub use self::transcript::{rests, settle};

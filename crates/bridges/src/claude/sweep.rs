@@ -15,25 +15,27 @@ const MOST_SESSIONS: usize = 512;
 /// The spool can't be read or written.
 pub fn sweep(spool: &Spool) -> io::Result<()> {
     for (place, joined) in spool.sessions()?.into_iter().enumerate() {
-        // Asked first: what a program writes after its transcript was read, and dies, would go back as never read.
-        let lives = joined.program().is_some_and(|program| program.lives());
-        settle_all(&joined)?;
-        if lives {
-            continue;
-        }
-        joined.close()?;
-        if place >= MOST_SESSIONS {
+        if !settled(&joined)? && place >= MOST_SESSIONS {
             joined.remove()?;
         }
     }
     Ok(())
 }
 
-fn settle_all(joined: &Joined) -> io::Result<()> {
+/// The same for one session. `false`: its program has ended.
+///
+/// # Errors
+/// As there.
+pub(crate) fn settled(joined: &Joined) -> io::Result<bool> {
+    // Asked first: what a program writes after its transcript was read, and dies, would go back as never read.
+    let lives = joined.program().is_some_and(|program| program.lives());
     for agent in joined.agents()? {
         if let Some(mailbox) = joined.mailbox(&agent) {
             settle(joined, &agent, &mailbox)?;
         }
     }
-    Ok(())
+    if !lives {
+        joined.close()?;
+    }
+    Ok(lives)
 }

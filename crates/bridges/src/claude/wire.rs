@@ -62,14 +62,23 @@ impl Call<'_> {
     /// Whether a message skipped it: it reads what [`Answer::deny`] says.
     pub(crate) fn was_skipped(&self) -> bool {
         let told = self.tool_response.map(RawValue::get).unwrap_or_default();
-        told.starts_with("\"PreToolUse:") && told.contains("hook error: [Skipped: message received from ")
+        says_skipped(told.trim_start_matches('"'))
     }
 
     /// Whether an urgent message has ended it: `claude::exec` says so as the last words of its output.
     pub(crate) fn was_cut(&self) -> bool {
-        let told = self.tool_response.map(RawValue::get).unwrap_or_default();
-        told.contains("[Interrupted after ") && told.contains("s: message received from ")
+        says_cut(self.tool_response.map(RawValue::get).unwrap_or_default())
     }
+}
+
+/// Whether a result is what [`Answer::deny`] said.
+pub(crate) fn says_skipped(told: &str) -> bool {
+    told.starts_with("PreToolUse:") && told.contains("hook error: [Skipped: message received from ")
+}
+
+/// Whether a result ends as `claude::exec` ends the output of what it has cut.
+pub(crate) fn says_cut(told: &str) -> bool {
+    told.contains("[Interrupted after ") && told.contains("s: message received from ")
 }
 
 /// What a hook answers. It never allows anything: that is the person's rules.
@@ -142,6 +151,138 @@ pub(crate) struct Attachment {
     pub(crate) kind: String,
     #[serde(default)]
     pub(crate) content: Vec<String>,
+}
+
+/// A line of a transcript, as far as it says what an agent does.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Line<'a> {
+    #[serde(rename = "type", default)]
+    pub(crate) kind: Cow<'a, str>,
+    #[serde(default)]
+    pub(crate) timestamp: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(crate) message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) attachment: Option<&'a RawValue>,
+    #[serde(default)]
+    pub(crate) origin: Option<Origin>,
+    /// The program's own words, not shown to people there.
+    #[serde(default)]
+    pub(crate) is_meta: bool,
+    /// What stands for a conversation that was compacted.
+    #[serde(default)]
+    pub(crate) is_compact_summary: bool,
+}
+
+/// A model's reply, or a part of it: the program writes a line for each block.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Reply {
+    #[serde(default)]
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) content: Vec<Block>,
+    #[serde(default)]
+    pub(crate) stop_reason: Option<String>,
+    #[serde(default)]
+    pub(crate) usage: Usage,
+}
+
+/// What a reply has used, as the provider counts it.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(crate) struct Usage {
+    #[serde(default)]
+    pub(crate) input_tokens: u64,
+    #[serde(default)]
+    pub(crate) cache_creation_input_tokens: u64,
+    #[serde(default)]
+    pub(crate) cache_read_input_tokens: u64,
+    #[serde(default)]
+    pub(crate) output_tokens: u64,
+}
+
+/// What stands in an agent's conversation for somebody else: a text, or blocks.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Prompt {
+    #[serde(default)]
+    pub(crate) content: Content,
+}
+
+/// A text, or blocks.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Content {
+    Text(String),
+    Blocks(Vec<Block>),
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Self::Blocks(Vec::new())
+    }
+}
+
+impl Content {
+    /// Its text; other blocks have none.
+    pub(crate) fn text(&self) -> String {
+        let blocks = match self {
+            Self::Text(text) => return text.clone(),
+            Self::Blocks(blocks) => blocks.iter(),
+        };
+        let texts = blocks.filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// A part of a message.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Block {
+    Text {
+        #[serde(default)]
+        text: String,
+    },
+    Thinking {},
+    ToolUse {
+        id: String,
+        name: String,
+        #[serde(default)]
+        input: serde_json::Value,
+    },
+    ToolResult {
+        tool_use_id: String,
+        #[serde(default)]
+        content: Content,
+        #[serde(default)]
+        is_error: bool,
+    },
+    #[serde(other)]
+    Other,
+}
+
+/// What came into a conversation beside its messages.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Beside {
+    /// Hooks have given the model these texts.
+    HookAdditionalContext {
+        #[serde(default)]
+        content: Vec<String>,
+        #[serde(rename = "hookEvent", default)]
+        event: String,
+    },
+    /// The program has delivered what came while the agent worked.
+    QueuedCommand {
+        #[serde(default)]
+        prompt: Content,
+        #[serde(default)]
+        origin: Option<Origin>,
+    },
+    #[serde(other)]
+    Other,
 }
 
 /// What the program notes of a subagent.

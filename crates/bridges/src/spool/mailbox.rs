@@ -409,7 +409,7 @@ impl Mailbox {
     }
 
     /// `None`: it is gone, or none of ours.
-    fn read(&self, file: &Path) -> io::Result<Option<Message>> {
+    pub(super) fn read(&self, file: &Path) -> io::Result<Option<Message>> {
         match read(file) {
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {
                 Ok(None)
@@ -475,11 +475,11 @@ impl Inbox for Mailbox {
 }
 
 /// The name that a file of any of the folders begins with.
-fn name_in(file: &str) -> Option<Name> {
+pub(super) fn name_in(file: &str) -> Option<Name> {
     file.split(['@', '.']).next()?.parse().ok()
 }
 
-fn state_in(part: &str, file: &str) -> Option<State> {
+pub(super) fn state_in(part: &str, file: &str) -> Option<State> {
     match part {
         "new" | "handed" => Some(State::Queued),
         "taken" => Some(State::Injected),

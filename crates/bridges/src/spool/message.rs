@@ -34,17 +34,9 @@ fn is_false(own: &bool) -> bool {
 }
 
 impl Message {
-    /// Who sent it; `None`: nobody that can be named. Other programs' names may hold anything; what reaches a
-    /// model's eyes is a name of ours, and never a person's.
+    /// Who sent it; `None`: nobody that can be named.
     pub fn sender(&self) -> Option<Sender> {
-        if self.from == "user" {
-            return Some(Sender::User);
-        }
-        let tame = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' };
-        let name: String = self.from.chars().map(tame).collect();
-        let name: String = name.trim_start_matches(['-', '_']).chars().take(50).collect();
-        let named = AgentName::new(&self.from).or_else(|_| AgentName::new(&name));
-        named.or_else(|_| AgentName::new(format!("agent-{name}"))).ok().map(Sender::Agent)
+        if self.from == "user" { Some(Sender::User) } else { tame(&self.from).map(Sender::Agent) }
     }
 
     /// What the model reads. A person's words are marked as such: what a hook gives is never the prompt itself.
@@ -56,6 +48,16 @@ impl Message {
     pub(crate) fn name(&self, order: u64) -> Name {
         Name { order, urgency: self.urgency, committed: false, own: self.own, key: key(&self.from, &self.id) }
     }
+}
+
+/// A name of ours for a word of another program's, which may hold anything: what reaches a model's eyes or a person's
+/// is never a person's name. `None`: nothing of it can be in one.
+pub(crate) fn tame(word: &str) -> Option<AgentName> {
+    let tame = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' };
+    let name: String = word.chars().map(tame).collect();
+    let name: String = name.trim_start_matches(['-', '_']).chars().take(50).collect();
+    let named = AgentName::new(word).or_else(|_| AgentName::new(&name));
+    named.or_else(|_| AgentName::new(format!("agent-{name}"))).ok()
 }
 
 /// The one text of what is handed over together, in order of arrival.

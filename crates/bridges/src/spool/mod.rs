@@ -14,6 +14,7 @@
 //! and only ever renamed: who renames it has it, so no two hand it over, and whatever dies between two steps
 //! leaves it in one of the folders.
 
+mod listing;
 mod mailbox;
 mod message;
 mod place;
@@ -23,8 +24,9 @@ pub mod steps;
 #[cfg(not(feature = "steps"))]
 mod steps;
 
+pub(crate) use self::listing::Listed;
 pub use self::mailbox::{Accepted, Landed, Mailbox, Refused, State, Withdrawn};
-pub(crate) use self::message::told;
+pub(crate) use self::message::{tame, told};
 pub use self::message::{Message, Name};
 pub(crate) use self::place::state_folder;
 pub use self::place::{MAIN, is_name};

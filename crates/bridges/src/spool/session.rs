@@ -112,6 +112,11 @@ impl Spool {
         Self { root: state.join("joined"), now }
     }
 
+    /// What time it is, in microseconds since 1970.
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
     /// The session with this id, whether or not it has joined; `None`: that is no id.
     pub fn session(&self, id: &str) -> Option<Joined> {
         is_name(id).then(|| Joined { id: id.to_owned(), folder: self.root.join(id), now: self.now })
@@ -250,6 +255,13 @@ impl Joined {
     pub fn is_resting(&self, agent: &str) -> bool {
         step();
         self.resting(agent).exists()
+    }
+
+    /// Since when it rests, in microseconds since 1970, if it does.
+    pub(crate) fn rests_since(&self, agent: &str) -> Option<u64> {
+        let modified = fs::symlink_metadata(self.resting(agent)).and_then(|found| found.modified()).ok()?;
+        let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
+        u64::try_from(since.as_micros()).ok()
     }
 
     /// Whether a hook waits behind it, to wake it when somebody writes.
