@@ -2,7 +2,7 @@
 //! program is this test: it starts the hooks and asks what they answer.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead as _, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -123,4 +123,22 @@ fn whoever_may_be_meant_is_said_and_nobody_is_guessed() {
     assert!(!home.types(&["send", "third/main", "hello"]).status.success());
     assert!(!home.types(&["send", "first/nobody", "hello"]).status.success());
     assert!(!home.types(&["send", "first/main", " "]).status.success(), "an empty message");
+}
+
+#[test]
+fn a_joined_session_is_watched_without_a_process_that_runs() {
+    let home = Home::new();
+    home.works("first");
+    let mut watching = home.midturn(&["watch", "--session", "fir"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "watching first (Ctrl-C ends)");
+    home.said(&["send", "first/main", "use load", "--urgency", "next_boundary", "--id", "two"]);
+    let line = lines.next().unwrap().unwrap();
+    assert!(line.contains("use load"), "{line}");
+    home.said(&["withdraw", "two"]);
+    let line = lines.next().unwrap().unwrap();
+    assert!(line.contains("withdrawn"), "{line}");
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+    assert!(!home.types(&["watch", "--session", "fir", "nobody"]).status.success());
 }

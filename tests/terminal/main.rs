@@ -9,6 +9,7 @@
 mod day;
 mod ground;
 mod itself;
+mod joined;
 mod leaving;
 #[path = "../needs.rs"]
 mod needs;

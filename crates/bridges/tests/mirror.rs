@@ -43,7 +43,11 @@ impl World {
 
     fn transcript(&self, agent: &str) -> PathBuf {
         let main = self.home.path().join(format!("{SESSION}.jsonl"));
-        if agent == MAIN { main } else { main.with_extension("").join(format!("subagents/agent-{agent}.jsonl")) }
+        if agent == MAIN {
+            main
+        } else {
+            main.with_extension("").join(format!("subagents/agent-{agent}.jsonl"))
+        }
     }
 
     fn spool(&self) -> Spool {
@@ -52,8 +56,13 @@ impl World {
 
     fn hook(&self, event: &str, agent: Option<&str>, more: &Value) -> Option<Value> {
         let state = self.home.path().join("midturn");
-        let around =
-            Around { state, now: self.now, program: std::process::id(), holds_commands: true, ..Around::default() };
+        let around = Around {
+            state,
+            now: self.now,
+            program: std::process::id(),
+            holds_commands: true,
+            ..Around::default()
+        };
         let mut input = json!({"hook_event_name": event, "session_id": SESSION, "agent_id": agent,
             "transcript_path": self.transcript(MAIN), "cwd": "/somewhere"});
         input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -87,12 +96,17 @@ impl World {
     }
 
     fn calls(&self, agent: &str, id: &str, call: &str, name: &str) {
-        self.replied(agent, id, &json!({"type": "tool_use", "id": call, "name": name, "input": {"command": "true"}}));
+        self.replied(
+            agent,
+            id,
+            &json!({"type": "tool_use", "id": call, "name": name, "input": {"command": "true"}}),
+        );
     }
 
     fn ended(&self, agent: &str, call: &str, text: &str) {
         let is_error = text.starts_with("PreToolUse");
-        let block = json!({"type": "tool_result", "tool_use_id": call, "content": text, "is_error": is_error});
+        let block =
+            json!({"type": "tool_result", "tool_use_id": call, "content": text, "is_error": is_error});
         self.line(agent, "user", &json!({"message": {"role": "user", "content": [block]}}));
     }
 
@@ -118,8 +132,13 @@ impl World {
 fn shown(event: &Event) -> String {
     let value = serde_json::to_value(event).unwrap();
     let agent = event.at.agent.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
-    let fields = ["trigger", "prompt", "tool", "status", "message", "reason", "messages", "point", "skipped", "outcome", "text"];
-    let shown = |field: &&str| value.get(field).filter(|value| !value.is_null()).map(|value| format!(" {field}={value}"));
+    let fields = [
+        "trigger", "prompt", "tool", "status", "message", "reason", "messages", "point", "skipped",
+        "outcome", "text",
+    ];
+    let shown = |field: &&str| {
+        value.get(field).filter(|value| !value.is_null()).map(|value| format!(" {field}={value}"))
+    };
     let fields: String = match &event.kind {
         EventKind::ModelStarted { .. } => String::new(),
         _ => fields.iter().filter_map(shown).collect(),
@@ -129,7 +148,9 @@ fn shown(event: &Event) -> String {
 }
 
 fn assert_told(told: &str, wanted: &str) {
-    let lines = |text: &str| text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect::<Vec<_>>();
+    let lines = |text: &str| {
+        text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect::<Vec<_>>()
+    };
     assert_eq!(lines(told), lines(wanted), "told:\n{told}");
 }
 
@@ -162,7 +183,8 @@ fn a_correction_in_the_middle_of_a_turn_is_told_as_midturn_tells_its_own() {
     world.now += SECOND;
     world.ended(MAIN, "t1", "done");
     for call in ["t2", "t3"] {
-        let denied = world.hook("PreToolUse", None, &json!({"tool_name": "Bash", "tool_use_id": call})).unwrap();
+        let denied =
+            world.hook("PreToolUse", None, &json!({"tool_name": "Bash", "tool_use_id": call})).unwrap();
         let reason = denied["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap();
         world.ended(MAIN, call, &format!("PreToolUse:Bash hook error: {reason}"));
     }
@@ -172,7 +194,8 @@ fn a_correction_in_the_middle_of_a_turn_is_told_as_midturn_tells_its_own() {
     let given = world.hook("PostToolBatch", None, &json!({"tool_calls": calls})).unwrap();
     world.now += SECOND / 10;
     let content = [&given["hookSpecificOutput"]["additionalContext"]];
-    let attachment = json!({"type": "hook_additional_context", "content": content, "hookEvent": "PostToolBatch"});
+    let attachment =
+        json!({"type": "hook_additional_context", "content": content, "hookEvent": "PostToolBatch"});
     world.line(MAIN, "attachment", &json!({"attachment": attachment}));
     assert_told(
         &world.look(),
@@ -205,7 +228,11 @@ fn a_first_look_tells_what_looks_on_the_way_have_told() {
     world.now += SECOND;
     world.ended(MAIN, "t1", "text");
     world.now += SECOND;
-    world.ended(MAIN, "t2", "[Interrupted after 1.0 s: message received from the user. It may have taken effect in part.]");
+    world.ended(
+        MAIN,
+        "t2",
+        "[Interrupted after 1.0 s: message received from the user. It may have taken effect in part.]",
+    );
     world.now += SECOND;
     world.replied(MAIN, "m2", &json!({"type": "text", "text": "Well."}));
     world.hook("Stop", None, &json!({}));
@@ -241,13 +268,21 @@ fn a_subagent_has_its_name_its_prompt_and_its_coordinators_words() {
     world.calls(FIXER, "f1", "t1", "Bash");
     world.now += SECOND;
     let input = json!({"to": "fixer", "message": "Use the other name."});
-    world.hook("PreToolUse", None, &json!({"tool_name": "SendMessage", "tool_use_id": "s1", "tool_input": input}));
+    world.hook(
+        "PreToolUse",
+        None,
+        &json!({"tool_name": "SendMessage", "tool_use_id": "s1", "tool_input": input}),
+    );
     world.now += SECOND;
     world.ended(FIXER, "t1", "done");
-    let attachment = json!({"type": "queued_command", "prompt": "Use the other name.", "origin": {"kind": "coordinator"}});
+    let attachment =
+        json!({"type": "queued_command", "prompt": "Use the other name.", "origin": {"kind": "coordinator"}});
     world.line(FIXER, "attachment", &json!({"attachment": attachment}));
     let told = world.look();
-    let of_fixer: String = told.lines().filter(|line| line.contains(" fixer ")).fold(String::new(), |all, line| all + line + "\n");
+    let of_fixer: String = told
+        .lines()
+        .filter(|line| line.contains(" fixer "))
+        .fold(String::new(), |all, line| all + line + "\n");
     assert_told(
         &of_fixer,
         r#"7 1.0 fixer 0.0 agent_spawned prompt="Fix it."
@@ -259,5 +294,5 @@ fn a_subagent_has_its_name_its_prompt_and_its_coordinators_words() {
            13 3.0 fixer 1.1 tool_finished tool="t1" status="completed"
            14 3.0 fixer 1.1 message_injected messages=["s1"] point="D" skipped=[] text="[Message from main: Use the other name.]""#,
     );
-    assert_eq!(world.mirror.mailbox_of("fixer"), Some(FIXER));
+    assert!(world.mirror.agents().any(|(name, id)| name.as_str() == "fixer" && id == FIXER));
 }

@@ -21,6 +21,7 @@ mod flat;
 mod history;
 mod hooks;
 mod host;
+mod joined;
 mod log;
 mod models;
 #[cfg(feature = "crash-tests")]

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::host::{Host, Live};
+use crate::joined::{self, Joined};
 use crate::metrics::Metrics;
 use crate::pages::Pages;
 use crate::problem::{Refused, shown};
@@ -37,6 +38,8 @@ pub(crate) struct App {
 pub(crate) enum Named {
     /// It lives here.
     Live(Box<Live>),
+    /// It runs in another program.
+    Joined(Arc<dyn Joined>),
     /// It is only stored, if it is at all.
     Stored(SessionId),
 }
@@ -51,15 +54,30 @@ impl App {
         }
         match self.host.find(session) {
             Some(live) => Ok(Named::Live(Box::new(live))),
+            None if let Some(joined) = self.joined(session) => Ok(Named::Joined(joined)),
             None if is_id(session) => Ok(Named::Stored(SessionId::new(session))),
             None => Err(unknown_session(session)),
         }
     }
 
-    /// A session that lives: only such a one can be changed.
+    /// The same, brought to where it is by now.
+    pub(crate) async fn seen(&self, session: &str) -> Result<Named, Refused> {
+        let named = self.named(session)?;
+        if let Named::Joined(joined) = &named {
+            joined.look().await?;
+        }
+        Ok(named)
+    }
+
+    fn joined(&self, session: &str) -> Option<Arc<dyn Joined>> {
+        self.host.joined().into_iter().find(|joined| joined.id() == session)
+    }
+
+    /// A session that lives here: only such a one can be changed.
     pub(crate) async fn live(&self, session: &str) -> Result<Live, Refused> {
         match self.named(session)? {
             Named::Live(live) => Ok(*live),
+            Named::Joined(joined) => Err(joined::not_here(&*joined)),
             Named::Stored(id) => {
                 self.summary(&id).await?;
                 let detail = format!("the session `{id}` is only stored; resume it first");
@@ -72,6 +90,7 @@ impl App {
     pub(crate) fn id(&self, session: &str) -> Result<SessionId, Refused> {
         Ok(match self.named(session)? {
             Named::Live(live) => live.record.id.clone(),
+            Named::Joined(joined) => SessionId::new(joined.id()),
             Named::Stored(id) => id,
         })
     }
@@ -79,8 +98,9 @@ impl App {
     /// The number of a session's last event. Asked before the session is looked at: what is seen then
     /// is at least as new.
     pub(crate) async fn as_of(&self, session: &str) -> Result<u64, Refused> {
-        match self.named(session)? {
+        match self.seen(session).await? {
             Named::Live(live) => Ok(live.feed.last()),
+            Named::Joined(joined) => Ok(joined.feed().last()),
             Named::Stored(id) => Ok(self.summary(&id).await?.last_seq),
         }
     }

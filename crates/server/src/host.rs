@@ -8,9 +8,11 @@ use midturn_core::engine::ports::archive::SessionRecord;
 use midturn_core::engine::ports::{Archive, Diff, Merge};
 use midturn_core::engine::{Attached, Coordinator};
 use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_core::rules::mail::Refusal;
 use midturn_wire::session::{NewSession, Remove, Removed};
 
 use crate::feed::Feed;
+use crate::joined::Joined;
 
 /// An agent somebody asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +44,9 @@ pub enum HostError {
         /// The sentence.
         text: String,
     },
+    /// A message is not accepted.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// The process ends: 503, and worth another try after the next start.
     #[error("{0}")]
     ShuttingDown(String),
@@ -85,6 +90,11 @@ pub trait Host: Send + Sync {
 
     /// The session of that id, if it lives.
     fn find(&self, id: &str) -> Option<Live>;
+
+    /// The sessions of other programs that have joined and whose programs run, the newest first.
+    fn joined(&self) -> Vec<Arc<dyn Joined>> {
+        Vec::new()
+    }
 
     /// Begins a session: whole, whether or not the asker still waits for it.
     async fn begin(self: Arc<Self>, session: NewSession) -> Result<Entered, HostError>;

@@ -10,6 +10,7 @@ mod app;
 mod extract;
 pub mod feed;
 pub mod host;
+mod joined;
 mod listen;
 pub mod metrics;
 mod pages;
@@ -20,6 +21,7 @@ mod serve;
 
 pub use feed::Feed;
 pub use host::{Entered, Host, HostError, Live, NewAgent};
+pub use joined::Joined;
 pub use listen::{BindError, Listen};
 pub use metrics::Metrics;
 pub use routes::openapi;

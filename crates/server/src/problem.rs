@@ -176,6 +176,7 @@ impl From<HostError> for Refused {
             HostError::NotFound(text) => Self::not_found("not_found", text),
             HostError::Invalid(text) => Self::bad_request(text),
             HostError::Conflict { code, text } => Self::conflict(code, text),
+            HostError::Refused(refusal) => refusal.into(),
             HostError::ShuttingDown(text) => Self::shutting_down(text),
             HostError::Failed(text) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "failed", text),
         }

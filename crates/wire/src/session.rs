@@ -45,6 +45,17 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub shared: Option<String>,
+    /// The program that it runs in, if that is not Midturn: it has joined (docs/bridges.md).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub joined: Option<String>,
+}
+
+impl Session {
+    /// Whether it lives in the process that is asked, and not in another program.
+    pub fn lives_here(&self) -> bool {
+        self.live && self.joined.is_none()
+    }
 }
 
 impl From<SessionSummary> for Session {
@@ -63,6 +74,7 @@ impl From<SessionSummary> for Session {
             last_seq: summary.last_seq,
             spent: None,
             shared: None,
+            joined: None,
         }
     }
 }

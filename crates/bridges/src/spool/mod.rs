@@ -26,8 +26,8 @@ mod steps;
 
 pub(crate) use self::listing::Listed;
 pub use self::mailbox::{Accepted, Landed, Mailbox, Refused, State, Withdrawn};
-pub(crate) use self::message::{tame, told};
 pub use self::message::{Message, Name};
+pub(crate) use self::message::{tame, told};
 pub(crate) use self::place::state_folder;
 pub use self::place::{MAIN, is_name};
 pub use self::session::{Call, Joined, Program, Spool};

@@ -35,6 +35,15 @@ pub struct Program {
 }
 
 impl Program {
+    /// The program and its version, for people: it calls itself `claude-code_2-1-331_harness`.
+    pub fn named(&self) -> String {
+        let mut words = self.agent.split('_');
+        match (words.next(), words.next()) {
+            (Some("claude-code"), Some(version)) => format!("Claude Code {}", version.replace('-', ".")),
+            _ => "Claude Code".to_owned(),
+        }
+    }
+
     /// Whether it still runs.
     pub fn lives(&self) -> bool {
         self.pid != 0 && started(self.pid) == Some(self.started)

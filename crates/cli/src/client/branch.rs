@@ -121,7 +121,7 @@ async fn named(project: &Project, asked: &str) -> String {
 async fn carrier(project: &Project) -> Option<(Client, Session)> {
     let client = find(project).ok()??;
     let sessions = client.get::<Sessions>(&Path::of(&["sessions"])).await.ok()?.sessions;
-    let live = sessions.into_iter().next().filter(|session| session.live)?;
+    let live = sessions.into_iter().next().filter(Session::lives_here)?;
     Some((client, live))
 }
 

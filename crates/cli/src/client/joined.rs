@@ -1,20 +1,20 @@
 //! Agents that run in somebody's own Claude Code, seen from the command line: who they are, a message to one, and
 //! taking it back. They need no running Midturn: their mailboxes are files (docs/bridges.md).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use midturn_bridges::claude::{Known, known, meant, rests, settle, sweep};
+use midturn_bridges::claude::{Known, Mirror, known, meant, rests, sweep};
 use midturn_bridges::spool::{
     Accepted, Joined, Landed, MAIN, Mailbox, Message, Refused, Spool, State, Withdrawn,
 };
-use midturn_core::rules::id::MessageId;
-use midturn_core::rules::mail::{Relation, Role, Urgency, default_urgency};
-use midturn_core::rules::settings::Settings;
+use midturn_core::rules::event::Event;
+use midturn_core::rules::id::{AgentName, MessageId};
+use midturn_core::rules::mail::{Relation, Urgency};
 use midturn_core::rules::time::Span;
 use midturn_view::clean::clean;
-use midturn_wire::message::{Receipt, ReceiptWord};
+use midturn_wire::message::Receipt;
 use serde_json::{Value, json};
 
 use super::receipt;
@@ -23,6 +23,7 @@ use crate::args::SendArgs;
 use crate::commands::print;
 use crate::env::{Env, now};
 use crate::failure::{End, Failure};
+use crate::joined::{self, Draft, stands};
 
 /// How often the spool is looked at while somebody waits: nothing tells when a program writes its transcript.
 const LOOK: Duration = Duration::from_millis(40);
@@ -30,7 +31,31 @@ const LOOK: Duration = Duration::from_millis(40);
 /// The joined sessions of this person, brought to where they are by now.
 pub(super) struct Sessions {
     spool: Spool,
+    state: PathBuf,
     live: Vec<Joined>,
+}
+
+/// A session that is looked at again and again.
+pub(super) struct Watched {
+    mirror: Mirror,
+    state: PathBuf,
+    pub(super) id: String,
+}
+
+impl Watched {
+    /// What is new in it, and whether its program has ended.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`]: the spool can't be used.
+    pub(super) fn look(&mut self) -> Result<(Vec<Event>, bool), Failure> {
+        let events = self.mirror.look(&Spool::of(&self.state, now().0)).map_err(broken)?;
+        Ok((events, self.mirror.is_over()))
+    }
+
+    /// Whether it has an agent of this name.
+    pub(super) fn has(&self, agent: &AgentName) -> bool {
+        self.mirror.agents().any(|(name, _)| name == agent)
+    }
 }
 
 /// An agent that was meant.
@@ -57,7 +82,7 @@ impl Sessions {
         let sessions = spool.sessions().map_err(broken)?;
         let live =
             sessions.into_iter().filter(|joined| joined.program().is_some_and(|program| program.lives()));
-        Ok(Self { live: live.collect(), spool })
+        Ok(Self { live: live.collect(), spool, state })
     }
 
     /// Whom a word means: `SESSION/AGENT`, or AGENT alone, of a session in this folder before any other.
@@ -89,6 +114,18 @@ impl Sessions {
                 Err(Failure::usage(format!("{word} is in several sessions: {}; write which", all.join(", "))))
             }
         }
+    }
+
+    /// The session that is watched: by its id or the beginning of that; `current` is the newest in this folder.
+    pub(super) fn watched(&self, asked: &str, here: &Path) -> Option<Watched> {
+        let is_here = |joined: &&Joined| {
+            joined.program().is_some_and(|program| Path::new(&program.cwd).starts_with(here))
+        };
+        let found = match asked {
+            "current" => self.live.iter().find(is_here),
+            id => self.live.iter().find(|joined| joined.id.starts_with(id)),
+        };
+        Some(Watched { mirror: Mirror::of(found?), state: self.state.clone(), id: found?.id.clone() })
     }
 
     /// Takes a message of a person's back, wherever it is. `None`: no joined agent was sent one with this id.
@@ -204,26 +241,18 @@ impl Receiver {
     }
 
     fn message(&self, args: &SendArgs) -> Result<Message, Failure> {
-        if args.text.trim().is_empty() {
-            return Err(Failure::usage("the message is empty"));
-        }
-        if args.text.len() > 256 * 1024 {
-            return Err(Failure::usage("the message is longer than 256 KiB"));
-        }
-        let role = if self.agent.id == MAIN { Role::Lead } else { Role::Subagent };
-        let plain = default_urgency(role, Relation::Person, &Settings::default());
-        let urgency = if args.urgent { Urgency::Urgent } else { args.urgency.map_or(plain, Into::into) };
-        let sent_at = now().0;
-        let id = args.id.clone().unwrap_or_else(|| format!("m{sent_at:x}-{}", std::process::id()));
-        Ok(Message {
-            id: MessageId::new(id),
-            from: sender(),
+        let from = sender();
+        // The command of an agent of its own session is its coordinator's, or it wouldn't know the name.
+        let relation = if from == "user" { Relation::Person } else { Relation::Ancestor };
+        let draft = Draft {
+            from,
+            relation,
             text: args.text.clone(),
-            urgency,
-            sent_at,
-            expires_at: args.expires_after.map(|span| sent_at.saturating_add(span.0)),
-            own: false,
-        })
+            urgency: if args.urgent { Some(Urgency::Urgent) } else { args.urgency.map(Into::into) },
+            id: args.id.as_deref().map(MessageId::new),
+            expires_after: args.expires_after,
+        };
+        draft.message(&self.agent).map_err(Failure::usage)
     }
 
     fn wait(
@@ -234,8 +263,8 @@ impl Receiver {
         timeout: Span,
     ) -> Result<State, Failure> {
         loop {
-            settle(&self.joined, &self.agent.id, mailbox).map_err(broken)?;
-            let state = mailbox.state(&message.from, &message.id).map_err(broken)?.unwrap_or(State::Queued);
+            let stands = stands(&self.joined, &self.agent.id, mailbox, &message.from, &message.id);
+            let state = stands.map_err(broken)?.unwrap_or(State::Queued);
             if state != State::Queued || began.elapsed() >= timeout.duration() {
                 return Ok(state);
             }
@@ -248,24 +277,8 @@ impl Receiver {
 
     fn say(&self, told: Told<'_>, as_json: bool, began: Option<Instant>) -> Result<(), Failure> {
         let Told { message, accepted, state, landed } = told;
-        let (word, reason) = match state {
-            State::Queued => (ReceiptWord::Queued, None),
-            State::Injected => (ReceiptWord::Injected, None),
-            State::Returned(reason) => (ReceiptWord::Returned, Some(reason.into())),
-        };
-        let receipt = Receipt {
-            id: message.id.to_string(),
-            to: self.agent.called().to_owned(),
-            state: word,
-            point: landed.as_ref().map(|landed| landed.point.into()),
-            run: None,
-            turn: None,
-            call: None,
-            skipped: landed.as_ref().map(|landed| landed.skipped.clone()),
-            interrupted: landed.map(|landed| landed.interrupted),
-            reason,
-            too_late_to_supersede: accepted.too_late.then_some(true),
-        };
+        let receipt = joined::receipt(&message.id, self.agent.called(), state, landed);
+        let receipt = Receipt { too_late_to_supersede: accepted.too_late.then_some(true), ..receipt };
         let took = began.map(|began| Span::from(began.elapsed()));
         let mut text = receipt::told(&receipt, took);
         if state == State::Queued && self.waits() {

@@ -130,8 +130,9 @@ pub(crate) async fn meant(client: &Client, asked: &str) -> Result<Session, Failu
     let mut sessions = client.get::<Live>(&Path::of(&["sessions"])).await?.sessions;
     // Those that live come first in it; by name the newest comes first.
     let at = match asked {
-        "current" if sessions.first().is_some_and(|session| session.live) => 0,
+        "current" if sessions.first().is_some_and(Session::lives_here) => 0,
         asked => {
+            sessions.retain(|session| session.joined.is_none() || asked != "current");
             sessions.sort_by_key(|session| std::cmp::Reverse(session.began_at));
             let ids: Vec<&str> = sessions.iter().map(|session| session.session.as_str()).collect();
             history::choose(&ids, if asked == "current" { "last" } else { asked })?
@@ -215,10 +216,23 @@ fn send_to(args: &SendArgs, env: &Env) -> Result<End, Failure> {
 /// # Errors
 /// [`Failure`]: nobody answers, or there is no such session.
 pub(crate) fn lines(client: &ClientArgs, agent: Option<AgentName>, env: &Env) -> Result<End, Failure> {
+    let colours = !env.is_set("NO_COLOR");
+    if let Some(mut joined) = joined_session(client, env)? {
+        let interrupted = crate::run::signals::listen()?;
+        let screen = watch::Screen::new(client.json, colours, false);
+        return block_on(watch::joined(&mut joined, agent.as_ref(), screen, interrupted))?;
+    }
     let asking = Asking::of(client, env)?;
     let interrupted = crate::run::signals::listen()?;
-    let colours = !env.is_set("NO_COLOR");
     block_on(watch::watch(&asking, agent, colours, interrupted))?
+}
+
+/// The joined session that somebody means: by its id or the beginning of that, or because it is the newest in this
+/// folder and no Midturn runs here.
+fn joined_session(client: &ClientArgs, env: &Env) -> Result<Option<joined::Watched>, Failure> {
+    let project = Project::named(&client.place, env)?;
+    let is_ours = client.session == "current" && find(&project)?.is_some();
+    if is_ours { Ok(None) } else { Ok(Sessions::of(env)?.watched(&client.session, project.root())) }
 }
 
 fn answer(what: &MeantArgs, said: &Said, env: &Env) -> Result<End, Failure> {

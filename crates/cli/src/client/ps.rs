@@ -27,7 +27,7 @@ pub(super) async fn ps(asking: &Asking) -> Result<Answer, Trouble> {
     let session: Session = asking.client.get(&asking.path(&[])).await?;
     let all: Sessions = asking.client.get(&Path::of(&["sessions"])).await?;
     let age = now().since(session.began_at);
-    let others = all.sessions.iter().filter(|other| other.live && other.session != session.session);
+    let others = all.sessions.iter().filter(|other| other.lives_here() && other.session != session.session);
     let health: Health = asking.client.get(&Path::of(&["health"])).await?;
     let text = head(&session, &health, age) + &rows(&agents.agents, Micros(age.0)) + &also(others);
     Ok(Answer::good(value, text))

@@ -123,6 +123,8 @@ async fn holder(project: &Project) -> Result<Client, Failure> {
 async fn find(client: &Client, asked: &str) -> Result<Session, Failure> {
     let all: Sessions = client.get(&Path::of(&["sessions"])).await?;
     let mut sessions = all.sessions;
+    // What runs in another program goes on there.
+    sessions.retain(|session| session.joined.is_none());
     // The newest first, whether it lives or not.
     sessions.sort_by_key(|session| Reverse(session.began_at));
     let ids: Vec<&str> = sessions.iter().map(|session| session.session.as_str()).collect();

@@ -1,6 +1,7 @@
 //! `midturn watch`: the events of a session as they come.
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use midturn_client::events::{Ended, Told, Wanted, follow};
 use midturn_client::{SessionClient, Trouble};
@@ -12,8 +13,9 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::Asking;
+use super::joined::Watched;
 use super::view::View;
+use super::{Asking, meant};
 use crate::commands::{self, Reader};
 use crate::failure::{End, Failure};
 use crate::run::input::{self, Typed};
@@ -22,6 +24,9 @@ use crate::run::session::attending::{self, Steered as _};
 use crate::run::steering;
 use crate::secrets;
 
+/// How often a session is looked at that has joined.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Shows what happens until the session ends, or the person has seen enough.
 pub(super) async fn watch(
     asking: &Asking,
@@ -29,10 +34,11 @@ pub(super) async fn watch(
     colours: bool,
     interrupted: CancellationToken,
 ) -> Result<End, Failure> {
-    let session: Session = asking.client.get(&asking.path(&[])).await?;
+    let session = meant(&asking.client, &asking.session).await?;
     if let Some(agent) = &agent {
         // A name that nobody has would be watched for ever.
-        asking.client.get::<Value>(&asking.path(&["agents", agent.as_str()])).await?;
+        let place = SessionClient::new(&asking.client, &session.session);
+        asking.client.get::<Value>(&place.path(&["agents", agent.as_str()])).await?;
     }
     if !session.live {
         return Err(Failure::failed(format!(
@@ -66,15 +72,55 @@ pub(super) async fn watch(
     }
 }
 
+/// The same for a session that has joined from another program: what it leaves in files is looked at, and no process
+/// is asked.
+pub(super) async fn joined(
+    watched: &mut Watched,
+    only: Option<&AgentName>,
+    mut screen: Screen,
+    interrupted: CancellationToken,
+) -> Result<End, Failure> {
+    // What has happened before is not told, as for any session.
+    watched.look()?;
+    if let Some(agent) = only.filter(|agent| !watched.has(agent)) {
+        return Err(Failure::failed(format!("there is no agent `{agent}` in the session {}", watched.id)));
+    }
+    screen.write(&if screen.json {
+        String::new()
+    } else {
+        format!("watching {} (Ctrl-C ends)\n", watched.id)
+    })?;
+    loop {
+        tokio::select! {
+            biased;
+            () = interrupted.cancelled() => return screen.close().map(|()| End::Interrupted),
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        let (events, is_over) = watched.look()?;
+        for event in events {
+            if only.is_some_and(|only| event.at.agent.as_ref() != Some(only)) {
+                continue;
+            }
+            let raw = serde_json::to_string(&event).map_err(Failure::failed)?;
+            if screen.is_told(&Told::Event(raw, Box::new(event)))? == Reader::Gone {
+                return Ok(End::Finished);
+            }
+        }
+        if is_over {
+            return screen.close().map(|()| End::Finished);
+        }
+    }
+}
+
 /// Standard output, and what is shown on it.
-struct Screen {
+pub(super) struct Screen {
     json: bool,
     colours: bool,
     view: View,
 }
 
 impl Screen {
-    fn new(json: bool, colours: bool, answers: bool) -> Self {
+    pub(super) fn new(json: bool, colours: bool, answers: bool) -> Self {
         Self { json, colours: colours && std::io::stdout().is_terminal(), view: View::new(answers) }
     }
 
@@ -119,8 +165,7 @@ impl Screen {
                 next = told.recv() => next,
             };
             let Some(next) = next else { return Ok(None) };
-            let reader = if self.json { self.write(&raw(&next)?)? } else { self.tell(&next)? };
-            if reader == Reader::Gone {
+            if self.is_told(&next)? == Reader::Gone {
                 return Ok(None);
             }
             match next {
@@ -129,6 +174,10 @@ impl Screen {
                 Told::Event(..) | Told::Live(_) | Told::Other(..) => {}
             }
         }
+    }
+
+    fn is_told(&mut self, told: &Told) -> Result<Reader, Failure> {
+        if self.json { self.write(&raw(told)?) } else { self.tell(told) }
     }
 
     fn tell(&mut self, told: &Told) -> Result<Reader, Failure> {

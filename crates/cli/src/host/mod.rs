@@ -8,6 +8,7 @@ pub(crate) mod carry;
 pub(crate) mod holding;
 mod idle;
 mod interface;
+mod joined;
 mod limits;
 mod living;
 mod resume;

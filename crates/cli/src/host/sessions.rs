@@ -9,7 +9,7 @@ use midturn_core::engine::{Attached, SpawnError, Templates};
 use midturn_core::fail;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_server::feed::Follower;
-use midturn_server::{Entered, Feed, Host, HostError, Live, Metrics, NewAgent};
+use midturn_server::{Entered, Feed, Host, HostError, Joined, Live, Metrics, NewAgent};
 use midturn_tools::leftovers;
 use midturn_tools::sandbox::Sandbox;
 use midturn_tools::workplace::{Listener, Wishes};
@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 
 use super::carry;
 use super::holding::Holding;
+use super::joined::JoinedSessions;
 use super::living::Living;
 use super::safety::Safety;
 use crate::args::LayerArgs;
@@ -76,6 +77,7 @@ pub(crate) struct Carrier {
     tried: Mutex<Option<Sandbox>>,
     reached: Reached,
     sessions: Living,
+    joined: JoinedSessions,
     /// Sessions begin and are taken up one at a time, so that none is taken up twice.
     pub(super) turn: tokio::sync::Mutex<()>,
 }
@@ -97,6 +99,7 @@ impl Carrier {
             tried: Mutex::default(),
             reached: Reached::default(),
             sessions: Living::default(),
+            joined: JoinedSessions::of(env),
             turn: tokio::sync::Mutex::default(),
         }
     }
@@ -347,6 +350,7 @@ impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
         match error {
             HostError::Invalid(text) | HostError::NotFound(text) => Self::Usage(text),
+            HostError::Refused(refusal) => Self::failed(refusal),
             HostError::Conflict { text, .. } | HostError::ShuttingDown(text) | HostError::Failed(text) => {
                 Self::Failed(text)
             }
@@ -362,6 +366,10 @@ impl Host for Carrier {
 
     fn find(&self, id: &str) -> Option<Live> {
         self.begun(id).map(|begun| begun.live)
+    }
+
+    fn joined(&self) -> Vec<Arc<dyn Joined>> {
+        self.joined.live()
     }
 
     async fn begin(self: Arc<Self>, session: NewSession) -> Result<Entered, HostError> {

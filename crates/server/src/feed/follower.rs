@@ -10,7 +10,7 @@ use midturn_core::rules::id::SessionId;
 use tokio_util::sync::CancellationToken;
 
 use super::reader::{Came, Cursor, Lost};
-use super::{Feed, Item, frame};
+use super::{Feed, Item, Past, frame};
 
 /// How often, and in which pauses, an archive is asked that fails: as long as the engine waits
 /// for a store, and a little longer.
@@ -44,7 +44,7 @@ pub struct Follower {
 impl Follower {
     /// Follows from now on. The archive has to have all that is told.
     pub fn new(feed: Arc<Feed>, archive: Arc<dyn Archive>, session: SessionId) -> Self {
-        let cursor = Cursor::new(feed.clone(), archive, session, CancellationToken::new());
+        let cursor = Cursor::new(feed.clone(), Past::Recorded(archive, session), CancellationToken::new());
         Self { cursor, seq: feed.last(), rejoins: false, held: None, failures: 0 }
     }
 

@@ -6,6 +6,7 @@
 
 mod follower;
 pub(crate) mod frame;
+mod past;
 mod reader;
 mod seed;
 
@@ -13,6 +14,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use midturn_core::engine::ports::Observer;
+use midturn_core::engine::ports::archive::{Rows, StoredEvent};
 use midturn_core::rules::event::{Event, LiveEvent};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::time::Micros;
@@ -22,6 +24,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 pub use follower::{Follower, News};
+pub(crate) use past::Past;
 pub(crate) use reader::{Cursor, frames};
 pub(crate) use seed::SeedWords;
 
@@ -72,6 +75,11 @@ pub(crate) struct Item {
 impl Item {
     fn concerns(&self, agent: Option<&AgentName>) -> bool {
         agent.is_none_or(|agent| self.agent.as_ref() == Some(agent))
+    }
+
+    fn stored_event(&self) -> StoredEvent {
+        let json = String::from_utf8_lossy(frame::json(&self.frame));
+        StoredEvent { seq: self.seq, agent: self.agent.clone(), json: json.as_ref().into() }
     }
 }
 
@@ -137,6 +145,27 @@ impl Feed {
     /// The number of the last event that was told.
     pub fn last(&self) -> u64 {
         self.ring.lock().last
+    }
+
+    /// What can be seen of its session.
+    pub(crate) fn see<T>(&self, look: impl FnOnce(&View) -> T) -> T {
+        look(&self.ring.lock().view)
+    }
+
+    /// At most `limit` of the recorded events that it still has, of one agent if asked.
+    pub(crate) fn kept(&self, agent: Option<&AgentName>, rows: Rows, limit: usize) -> Vec<StoredEvent> {
+        let ring = self.ring.lock();
+        let wanted = |item: &&Item| item.stored && item.concerns(agent);
+        let mut kept: Vec<&Item> = match rows {
+            Rows::After(after) => {
+                ring.items.iter().filter(wanted).filter(|item| item.seq > after).take(limit).collect()
+            }
+            Rows::Before(before) => {
+                ring.items.iter().rev().filter(wanted).filter(|item| item.seq < before).take(limit).collect()
+            }
+        };
+        kept.sort_by_key(|item| item.seq);
+        kept.into_iter().map(Item::stored_event).collect()
     }
 
     /// Whether anybody reads it.

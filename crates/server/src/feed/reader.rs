@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
+use midturn_core::engine::ports::StoreError;
 use midturn_core::engine::ports::archive::{Rows, StoredEvent};
-use midturn_core::engine::ports::{Archive, StoreError};
-use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_core::rules::id::AgentName;
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::seed::SeedWords;
-use super::{Along, Behind, End, Feed, Item, frame};
+use super::{Along, Behind, End, Feed, Item, Past, frame};
 
 /// So many events at most are in a client's hands at once.
 const PAGE: usize = 32;
@@ -81,8 +81,7 @@ pub(super) enum Lost {
 /// A reader on its way through a session's events.
 pub(crate) struct Cursor {
     feed: Arc<Feed>,
-    archive: Arc<dyn Archive>,
-    session: SessionId,
+    past: Past,
     agent: Option<AgentName>,
     shutdown: CancellationToken,
     position: Position,
@@ -92,15 +91,10 @@ pub(crate) struct Cursor {
 
 impl Cursor {
     /// A reader that goes along from now on.
-    pub(crate) fn new(
-        feed: Arc<Feed>,
-        archive: Arc<dyn Archive>,
-        session: SessionId,
-        shutdown: CancellationToken,
-    ) -> Self {
+    pub(crate) fn new(feed: Arc<Feed>, past: Past, shutdown: CancellationToken) -> Self {
         let moved = feed.moved();
         let position = Position::Along(moved.borrow().place);
-        Self { feed, archive, session, agent: None, shutdown, position, moved, ready: VecDeque::new() }
+        Self { feed, past, agent: None, shutdown, position, moved, ready: VecDeque::new() }
     }
 
     /// Only what concerns this agent, if one is named, and comes after the event of this number.
@@ -158,7 +152,7 @@ impl Cursor {
     /// session that was just being taken up, say) comes back with its number. What was never
     /// recorded can't be waited for.
     async fn wait_to_be_told(&mut self, after: u64, last: u64, place: u64) {
-        let recorded = self.archive.events(&self.session, None, Rows::After(after - 1), 1).await;
+        let recorded = self.past.events(None, Rows::After(after - 1), 1).await;
         match recorded.map(|page| page.first().is_some_and(|event| event.seq == after)) {
             Ok(true) => self.wait(place).await,
             Ok(false) => self.lost(Lost::Place(last)),
@@ -174,11 +168,10 @@ impl Cursor {
     /// yet comes later, and comes once.
     async fn read_archive(&mut self, after: u64, last: u64) {
         let limit = u32::try_from(PAGE).unwrap_or(u32::MAX);
-        let page =
-            match self.archive.events(&self.session, self.agent.as_ref(), Rows::After(after), limit).await {
-                Ok(page) => page,
-                Err(error) => return self.lost(Lost::Archive(last, error)),
-            };
+        let page = match self.past.events(self.agent.as_ref(), Rows::After(after), limit).await {
+            Ok(page) => page,
+            Err(error) => return self.lost(Lost::Archive(last, error)),
+        };
         let full = page.len() >= PAGE;
         let items: Vec<Item> = page.iter().filter(|event| event.seq <= last).map(item_of).collect();
         match (items.last().map(|item| item.seq), &self.agent) {

@@ -17,6 +17,7 @@ use super::{AgentPath, Change, Made, Reply, SessionPath};
 use crate::app::{App, Named, present, unknown_agent, unknown_session};
 use crate::extract::{Path, Query};
 use crate::host;
+use crate::joined;
 use crate::problem::Refused;
 
 /// How many rows are given to who asks for no number.
@@ -25,7 +26,11 @@ const ROWS: u64 = 200;
 /// The agents of a session, in its order.
 #[utoipa::path(get, path = "/agents", responses((status = 200, body = Agents)))]
 pub(super) async fn list(State(app): State<Arc<App>>, Path(path): Path<SessionPath>) -> Reply<Agents> {
-    Ok(Json(match app.named(&path.session)? {
+    Ok(Json(match app.seen(&path.session).await? {
+        Named::Joined(joined) => {
+            let as_of = joined.feed().last();
+            Agents { agents: joined::agents(&*joined), as_of }
+        }
         Named::Live(live) => {
             let as_of = live.feed.last();
             Agents { agents: live.coordinator.agents().into_iter().map(Agent::from).collect(), as_of }
@@ -76,6 +81,10 @@ pub(super) async fn conversation(
 ) -> Reply<Conversation> {
     let limit = rows_wanted(query.limit)?;
     let wanted = rows_asked(query.after, query.before)?;
+    if let Named::Joined(joined) = app.named(&path.session)? {
+        // It is in a file of its program's.
+        return Err(joined::not_here(&*joined));
+    }
     let Found { session, agent, as_of } = find(&app, &path).await?;
     let rows = app.host.archive().conversation(&session, &agent.name, wanted, limit).await?;
     let numbers: Vec<u64> = rows.iter().map(|row| row.seq).collect();
@@ -135,7 +144,13 @@ struct Found {
 }
 
 async fn find(app: &App, path: &AgentPath) -> Result<Found, Refused> {
-    match app.named(&path.session)? {
+    match app.seen(&path.session).await? {
+        Named::Joined(joined) => {
+            let as_of = joined.feed().last();
+            let found = joined::agents(&*joined).into_iter().find(|agent| agent.name.as_str() == path.agent);
+            let agent = found.ok_or_else(|| unknown_agent(&path.agent))?;
+            Ok(Found { session: SessionId::new(joined.id()), agent, as_of })
+        }
         Named::Live(live) => {
             let as_of = live.feed.last();
             let agent = present(&live, &path.agent)?.into();

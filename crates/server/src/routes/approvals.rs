@@ -23,8 +23,8 @@ pub(super) async fn list(State(app): State<Arc<App>>, Path(path): Path<SessionPa
             let open = live.coordinator.approvals();
             open.iter().map(|approval| Approval::of(live.record.id.as_str(), approval)).collect()
         }
-        // Nobody asks in a session that is only stored.
-        Named::Stored(_) => Vec::new(),
+        // Nobody asks in a session that is only stored; what another program asks is answered there.
+        Named::Joined(_) | Named::Stored(_) => Vec::new(),
     };
     Ok(Json(Approvals { approvals, as_of }))
 }

@@ -18,7 +18,7 @@ use super::agents::{around, existing, rows_asked, rows_wanted};
 use super::{AgentPath, Reply, SessionPath};
 use crate::app::{App, Named};
 use crate::extract::{Path, Query};
-use crate::feed::{Cursor, Feed, SeedWords, frames};
+use crate::feed::{Cursor, Feed, Past, SeedWords, frames};
 use crate::host::HostError;
 use crate::problem::Refused;
 use crate::security::Asker;
@@ -42,7 +42,7 @@ pub(super) async fn session(
     asker: Asker,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
-    let named = app.named(&path.session)?;
+    let named = app.seen(&path.session).await?;
     let after = after(&headers, query.after)?;
     let attached = attached(&named, &asker, query.answers.unwrap_or_default())?;
     let agent = match query.agent {
@@ -65,12 +65,17 @@ pub(super) async fn log(
     let as_of = app.as_of(&path.session).await?;
     let (session, agent) = match query.agent {
         Some(agent) => {
-            let (session, agent) = existing(&app, &AgentPath { session: path.session, agent }).await?;
+            let (session, agent) =
+                existing(&app, &AgentPath { session: path.session.clone(), agent }).await?;
             (session, Some(agent))
         }
         None => (app.id(&path.session)?, None),
     };
-    let stored = app.host.archive().events(&session, agent.as_ref(), wanted, limit).await?;
+    let past = match app.named(&path.session)? {
+        Named::Joined(joined) => Past::Kept(joined.feed()),
+        Named::Live(_) | Named::Stored(_) => Past::Recorded(app.host.archive(), session),
+    };
+    let stored = past.events(agent.as_ref(), wanted, limit).await?;
     let numbers: Vec<u64> = stored.iter().map(|event| event.seq).collect();
     let (next, previous) = around(wanted, &numbers, limit);
     let raw = |event: StoredEvent| RawValue::from_string(event.json.to_string());
@@ -98,11 +103,12 @@ pub(super) async fn run(
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
-    let named = app.named(&path.session)?;
+    let named = app.seen(&path.session).await?;
     let after = after(&headers, query.after)?;
     let (_, agent) = existing(&app, &path).await?;
     let queue = match &named {
         Named::Live(live) => live.feed.queue(&agent),
+        Named::Joined(joined) => joined.feed().queue(&agent),
         Named::Stored(_) => VecDeque::new(),
     };
     let seed = Some(SeedWords::of(queue));
@@ -119,7 +125,7 @@ fn after(headers: &HeaderMap, query: Option<u64>) -> Result<Option<u64>, Refused
 }
 
 /// Attaches who says that they answer requests, for as long as what it gives is kept. In a
-/// session that is only stored nobody asks.
+/// session that is only stored nobody asks, and what another program asks is answered there.
 fn attached(named: &Named, asker: &Asker, answers: bool) -> Result<Option<Attached>, Refused> {
     if !answers {
         return Ok(None);
@@ -127,7 +133,7 @@ fn attached(named: &Named, asker: &Asker, answers: bool) -> Result<Option<Attach
     asker.must_be_a_person()?;
     Ok(match named {
         Named::Live(live) => Some(live.coordinator.attach()),
-        Named::Stored(_) => None,
+        Named::Joined(_) | Named::Stored(_) => None,
     })
 }
 
@@ -142,15 +148,21 @@ struct Reading {
 
 async fn stream(app: &Arc<App>, peer: &Peer, reading: Reading) -> Result<Response, Refused> {
     let Reading { named, agent, seed, after, attached } = reading;
-    let (feed, session) = match named {
-        Named::Live(live) => (live.feed, live.record.id),
-        Named::Stored(id) => (Arc::new(Feed::ended(app.summary(&id).await?.last_seq)), id),
+    let recorded = |session| Past::Recorded(app.host.archive(), session);
+    let (feed, past, joined) = match named {
+        Named::Live(live) => (live.feed, recorded(live.record.id), None),
+        Named::Joined(joined) => (joined.feed(), Past::Kept(joined.feed()), Some(joined)),
+        Named::Stored(id) => (Arc::new(Feed::ended(app.summary(&id).await?.last_seq)), recorded(id), None),
     };
     // All of it is let go when the client is: whoever left answers nothing.
     let held = (attached, app.stream()?, app.metrics.sse_opened());
     peer.is_a_stream_now();
     let after = after.unwrap_or_else(|| feed.last());
-    let cursor = Cursor::new(feed, app.host.archive(), session, app.shutdown.clone()).of(agent, after);
+    let cursor = Cursor::new(feed, past, app.shutdown.clone()).of(agent, after);
+    // From now on somebody reads it.
+    if let Some(joined) = joined {
+        joined.follow();
+    }
     let mut response = Body::from_stream(frames(cursor, seed, held)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -17,20 +18,48 @@ use midturn_wire::text::is_id;
 use midturn_wire::work::Empty;
 
 use super::agents::journal;
-use super::{AgentPath, Change, Made, MessagePath, Reply, SessionPath};
+use super::{AgentPath, Change, Made, Meant, MessagePath, Reply, SessionPath};
 use crate::app::{App, Named, agent_name, unknown_agent};
 use crate::extract::{Path, Query};
 use crate::feed::queued_in;
+use crate::host::{HostError, Live};
+use crate::joined::Joined;
 use crate::problem::{Refused, shown};
 use crate::security::Asker;
 
 /// How long a client waits unless it says.
 const WAIT: Duration = Duration::from_secs(30);
 
+/// How often a joined session is asked while somebody waits.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A session whose agents can be written to.
+pub(super) enum Writable {
+    Here(Box<Live>),
+    Joined(Arc<dyn Joined>),
+}
+
+#[async_trait]
+impl Meant for Writable {
+    async fn named(app: &App, session: &str) -> Result<Self, Refused> {
+        if let Named::Joined(joined) = app.seen(session).await? {
+            return Ok(Self::Joined(joined));
+        }
+        app.live(session).await.map(|live| Self::Here(Box::new(live)))
+    }
+}
+
 /// Sends a message to an agent, or to `all`.
 #[utoipa::path(post, path = "/messages", request_body = Message, responses((status = 202, body = Accepted)))]
-pub(super) async fn send(change: Change<AgentPath, Message>) -> Made<Accepted> {
+pub(super) async fn send(change: Change<AgentPath, Message, Writable>) -> Made<Accepted> {
     let Change { live, path, asker: Asker(from), body: message } = change;
+    let live = match live {
+        Writable::Here(live) => live,
+        Writable::Joined(joined) => {
+            let receipt = joined.send(sent_by(from, &path.agent, message)?).await?;
+            return Ok((StatusCode::ACCEPTED, Json(Accepted::One(receipt))));
+        }
+    };
     let to_all = path.agent == "all";
     if !to_all {
         agent_name(&path.agent)?;
@@ -57,8 +86,9 @@ pub(super) async fn queued(
 ) -> Reply<QueuedMessages> {
     let of_all = path.agent == "all";
     let agent = (!of_all).then(|| agent_name(&path.agent)).transpose()?;
-    let queued = match app.named(&path.session)? {
+    let queued = match app.seen(&path.session).await? {
         Named::Live(live) => live.feed.queued(agent.as_ref()),
+        Named::Joined(joined) => joined.feed().queued(agent.as_ref()),
         Named::Stored(id) => queued_in(&journal(&app, &id).await?.view(), agent.as_ref()),
     };
     queued.map(Json).ok_or_else(|| unknown_agent(&path.agent))
@@ -127,6 +157,10 @@ pub(super) async fn receipts(
     Path(path): Path<MessagePath>,
     asker: Asker,
 ) -> Reply<Receipts> {
+    if let Named::Joined(joined) = app.named(&path.session)? {
+        let receipts = of_joined(&*joined, &path.id, &asker).await?;
+        return Ok(Json(Receipts { receipts }));
+    }
     let receipts = known(&app, &path, &asker).await?;
     Ok(Json(Receipts { receipts: receipts.iter().map(Receipt::from).collect() }))
 }
@@ -149,8 +183,16 @@ pub(super) async fn wait(
         return Err(Refused::bad_request(format!("`timeout`: wait at most {WAIT_MAX}, and again")));
     }
     let _room = app.wait()?;
+    if let Named::Joined(joined) = app.named(&path.session)? {
+        let waiting = async { until_reached(&*joined, &path.id, &query, &asker, timeout).await };
+        return tokio::select! {
+            biased;
+            waited = waiting => waited,
+            () = app.shutdown.cancelled() => Err(HostError::ShuttingDown("the process ends".to_owned()).into()),
+        };
+    }
     let all = known(&app, &path, &asker).await?;
-    let mut one = chosen(all, query.to.as_deref(), &path.id)?;
+    let mut one = chosen(all, query.to.as_deref(), &path.id, |receipt| receipt.to.as_str())?;
     let word = query.state.unwrap_or(ReceiptWord::Answered);
     let reached = one.reached(|state| word.is_reached_by(state));
     tokio::select! {
@@ -161,6 +203,34 @@ pub(super) async fn wait(
     Ok(Json(Waited { reached: word.is_reached_by(&one.state()), receipt: Receipt::from(&one) }))
 }
 
+/// The same for a joined session: nothing tells when its program writes what a receipt says, so it is asked again.
+async fn until_reached(
+    joined: &dyn Joined,
+    id: &str,
+    query: &WaitQuery,
+    asker: &Asker,
+    timeout: Duration,
+) -> Reply<Waited> {
+    let word = query.state.unwrap_or(ReceiptWord::Answered);
+    let until = tokio::time::Instant::now() + timeout;
+    loop {
+        let all = of_joined(joined, id, asker).await?;
+        let receipt = chosen(all, query.to.as_deref(), id, |receipt| &receipt.to)?;
+        // What is known of it ends at `injected`.
+        let is_final = matches!(receipt.state, ReceiptWord::Injected | ReceiptWord::Returned);
+        let is_reached = word == ReceiptWord::Queued || word == receipt.state;
+        if is_reached || is_final || tokio::time::Instant::now() >= until || !joined.lives() {
+            return Ok(Json(Waited { reached: is_reached, receipt }));
+        }
+        tokio::time::sleep_until(until.min(tokio::time::Instant::now() + LOOK)).await;
+    }
+}
+
+async fn of_joined(joined: &dyn Joined, id: &str, Asker(from): &Asker) -> Result<Vec<Receipt>, Refused> {
+    let receipts = joined.receipts(from, &message_id(id)?).await?;
+    if receipts.is_empty() { Err(unknown_message(id)) } else { Ok(receipts) }
+}
+
 /// Takes back what is queued and has not acted.
 #[utoipa::path(
     post,
@@ -168,10 +238,13 @@ pub(super) async fn wait(
     request_body = Empty,
     responses((status = 200, body = Withdrawn))
 )]
-pub(super) async fn withdraw(change: Change<MessagePath, Empty>) -> Reply<Withdrawn> {
+pub(super) async fn withdraw(change: Change<MessagePath, Empty, Writable>) -> Reply<Withdrawn> {
     let Change { live, path, asker: Asker(from), .. } = change;
     let id = message_id(&path.id)?;
-    let returned = live.coordinator.withdraw(&from, &id).await?;
+    let returned = match live {
+        Writable::Here(live) => live.coordinator.withdraw(&from, &id).await?,
+        Writable::Joined(joined) => joined.withdraw(&from, &id).await?,
+    };
     if returned == 0 {
         let detail =
             format!("the message `{}` has already acted or been returned; its receipt says which", path.id);
@@ -191,6 +264,8 @@ async fn known(app: &App, path: &MessagePath, Asker(from): &Asker) -> Result<Vec
             }
             live.record.id.clone()
         }
+        // Its receipts are asked for before.
+        Named::Joined(_) => return Err(unknown_message(&path.id)),
         Named::Stored(session) => app.summary(&session).await?.record.id,
     };
     let stored = app.host.archive().receipts(&session, from, &id).await?;
@@ -201,9 +276,9 @@ async fn known(app: &App, path: &MessagePath, Asker(from): &Asker) -> Result<Vec
     Ok(stored.into_iter().map(receipt).collect())
 }
 
-fn chosen(all: Vec<engine::Receipt>, to: Option<&str>, id: &str) -> Result<engine::Receipt, Refused> {
-    let names: Vec<String> = all.iter().map(|one| format!("`{}`", one.to)).collect();
-    let mut fitting = all.into_iter().filter(|one| to.is_none_or(|to| one.to.as_str() == to));
+fn chosen<R>(all: Vec<R>, to: Option<&str>, id: &str, of: fn(&R) -> &str) -> Result<R, Refused> {
+    let names: Vec<String> = all.iter().map(|one| format!("`{}`", of(one))).collect();
+    let mut fitting = all.into_iter().filter(|one| to.is_none_or(|to| of(one) == to));
     match (fitting.next(), fitting.next()) {
         (Some(one), None) => Ok(one),
         (Some(_), Some(_)) => {

@@ -11,6 +11,7 @@ mod work;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::handler::Handler;
 use axum::http::StatusCode;
@@ -39,9 +40,9 @@ type Reply<T> = Result<Json<T>, Refused>;
 type Made<T> = Result<(StatusCode, Json<T>), Refused>;
 
 /// A change that is asked of a session that lives.
-struct Change<P, T> {
+struct Change<P, T, S = Live> {
     /// The session; it is looked up last, when all of the request has come.
-    live: Live,
+    live: S,
     /// What is meant in it.
     path: P,
     asker: Asker,
@@ -49,7 +50,26 @@ struct Change<P, T> {
     body: T,
 }
 
-impl<P: DeserializeOwned + Send, T: DeserializeOwned + Send> FromRequest<Arc<App>> for Change<P, T> {
+/// What a session has to be for a change.
+#[async_trait]
+trait Meant: Sized {
+    /// The session of that id.
+    async fn named(app: &App, session: &str) -> Result<Self, Refused>;
+}
+
+#[async_trait]
+impl Meant for Live {
+    async fn named(app: &App, session: &str) -> Result<Self, Refused> {
+        app.live(session).await
+    }
+}
+
+impl<P, T, S> FromRequest<Arc<App>> for Change<P, T, S>
+where
+    P: DeserializeOwned + Send,
+    T: DeserializeOwned + Send,
+    S: Meant,
+{
     type Rejection = Refused;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
@@ -58,7 +78,7 @@ impl<P: DeserializeOwned + Send, T: DeserializeOwned + Send> FromRequest<Arc<App
         let Path(path) = Path::from_request_parts(&mut parts, app).await?;
         let asker = Asker::from_request_parts(&mut parts, app).await?;
         let Brought(body) = Brought::from_request(Request::from_parts(parts, body), app).await?;
-        Ok(Self { live: app.live(&session).await?, path, asker, body })
+        Ok(Self { live: S::named(app, &session).await?, path, asker, body })
     }
 }
 
@@ -125,7 +145,7 @@ const UNCHANGED: &[(&str, &str)] = &[
     (
         "409",
         "`duplicate_id`, `stale_run`, `too_late`, `limit`, `below_spent`, `not_asked`, `ambiguous`, \
-        `too_many_rules`, `not_live`, `already_live`, `gone_on`, `unsaved_work`, `no_branch`, `git_failed`, and what the process \
+        `too_many_rules`, `not_live`, `joined`, `already_live`, `gone_on`, `unsaved_work`, `no_branch`, `git_failed`, and what the process \
         says.",
     ),
     ("413", "`body_too_large`."),

@@ -19,6 +19,7 @@ use super::{Change, Made, Reply, SessionPath};
 use crate::app::{App, Named};
 use crate::extract::{Brought, Path};
 use crate::host::Live;
+use crate::joined;
 use crate::problem::Refused;
 use crate::security::Asker;
 
@@ -29,6 +30,10 @@ const COMES: Duration = Duration::from_secs(10);
 #[utoipa::path(get, path = "/v1/sessions", responses((status = 200, body = Sessions)))]
 pub(super) async fn list(State(app): State<Arc<App>>) -> Reply<Sessions> {
     let mut sessions: Vec<Session> = app.host.live().iter().rev().map(Session::from).collect();
+    for joined in app.host.joined() {
+        joined.look().await?;
+        sessions.push(joined::session(&*joined));
+    }
     for stored in app.host.archive().sessions().await? {
         if sessions.iter().all(|live| live.session != stored.record.id.as_str()) {
             sessions.push(stored.into());
@@ -67,8 +72,9 @@ pub(super) async fn begin(
 /// A session.
 #[utoipa::path(get, path = "/", responses((status = 200, body = Session)))]
 pub(super) async fn one(State(app): State<Arc<App>>, Path(path): Path<SessionPath>) -> Reply<Session> {
-    Ok(Json(match app.named(&path.session)? {
+    Ok(Json(match app.seen(&path.session).await? {
         Named::Live(live) => Session::from(&*live),
+        Named::Joined(joined) => joined::session(&*joined),
         Named::Stored(id) => app.summary(&id).await?.into(),
     }))
 }
@@ -91,6 +97,7 @@ pub(super) async fn resume(
             let detail = format!("the session `{}` lives already; write to its agents", live.record.id);
             return Err(Refused::conflict("already_live", detail));
         }
+        Named::Joined(joined) => return Err(joined::not_here(&*joined)),
         Named::Stored(id) => app.summary(&id).await?.record.id,
     };
     let entered = app.host.clone().resume(id, answers).await?;
@@ -152,6 +159,7 @@ impl From<&Live> for Session {
             last_seq: live.feed.last(),
             spent: Some(spent),
             shared: live.shared.clone(),
+            joined: None,
         }
     }
 }

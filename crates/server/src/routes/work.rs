@@ -17,6 +17,7 @@ use super::{AgentPath, Change, Made, Reply, SessionPath};
 use crate::app::{App, Named, agent_name, present};
 use crate::extract::{Brought, Path};
 use crate::host::Live;
+use crate::joined;
 use crate::problem::Refused;
 use crate::security::Asker;
 
@@ -95,6 +96,7 @@ pub(super) async fn diff(State(app): State<Arc<App>>, Path(path): Path<AgentPath
             let diff = live.coordinator.diff(&name).await;
             diff.map_err(|error| no_diff(&live, &path.agent, &error))?
         }
+        Named::Joined(joined) => return Err(joined::not_here(&*joined)),
         Named::Stored(_) => {
             let (session, agent) = existing(&app, &path).await?;
             app.host.diff(&session, &agent).await?
@@ -116,6 +118,7 @@ pub(super) async fn merge(
             let merge = live.coordinator.merge(&name).await;
             merge.map_err(|error| no_diff(&live, &path.agent, &error))?
         }
+        Named::Joined(joined) => return Err(joined::not_here(&*joined)),
         Named::Stored(_) => {
             let (session, agent) = existing(&app, &path).await?;
             app.host.clone().merge(session, agent).await?

@@ -193,7 +193,8 @@ impl Followed {
         if self.calls.is_empty() {
             self.ends(at, Outcome::Finished);
         }
-        let woken = self.read(|message| text.contains(&message.told()) || message.own && text.contains(&message.text));
+        let woken = self
+            .read(|message| text.contains(&message.told()) || message.own && text.contains(&message.text));
         let is_prompt = self.run == 0 && self.id != MAIN;
         if is_prompt {
             self.starts(at, Trigger::Prompt);
@@ -295,13 +296,15 @@ impl Followed {
             has_started: false,
         };
         let calls: Vec<Call> = reply.calls.into_iter().map(call).collect();
-        let named = |call: &Call| CallRef { id: call.id.clone(), name: call.name.clone(), input: call.input.clone() };
+        let named =
+            |call: &Call| CallRef { id: call.id.clone(), name: call.name.clone(), input: call.input.clone() };
         let tools = calls.iter().map(named).collect();
         self.turn_calls.all += calls.len();
         self.calls.extend(calls);
         let stop_reason = Arc::from(reply.stop_reason.as_deref().unwrap_or("end_turn"));
         let (thinking, purpose) = (Vec::new(), Purpose::Turn);
-        let kind = EventKind::ModelFinished { stop_reason, usage, text: reply.text, thinking, tools, purpose };
+        let kind =
+            EventKind::ModelFinished { stop_reason, usage, text: reply.text, thinking, tools, purpose };
         self.tells(at, kind);
     }
 
@@ -331,12 +334,16 @@ impl Followed {
         let mut output = text;
         output.truncate(output.floor_char_boundary(MOST_OUTPUT));
         let is_error = status != ToolStatus::Completed;
-        self.tells(at, EventKind::ToolFinished { tool: call.id, name: call.name, status, is_error, bytes, output });
+        self.tells(
+            at,
+            EventKind::ToolFinished { tool: call.id, name: call.name, status, is_error, bytes, output },
+        );
     }
 
     fn starts_call(&mut self, call: &Call) {
         let is_reader = READERS.contains(&&*call.name);
-        let last_end = self.told.iter().rev().find(|timed| matches!(timed.kind, EventKind::ToolFinished { .. }));
+        let last_end =
+            self.told.iter().rev().find(|timed| matches!(timed.kind, EventKind::ToolFinished { .. }));
         let at = last_end.map_or(0, |timed| timed.at);
         let at = if is_reader { call.asked_at } else { at.max(call.asked_at) };
         let (tool, name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
@@ -348,7 +355,8 @@ impl Followed {
     }
 
     fn is_given(&mut self, at: u64, event: &str, texts: &[String]) {
-        let shows = |message: &Message| !message.own && texts.iter().any(|text| text.contains(&message.told()));
+        let shows =
+            |message: &Message| !message.own && texts.iter().any(|text| text.contains(&message.told()));
         let read = self.read(shows);
         if read.is_empty() {
             return;
@@ -382,7 +390,10 @@ impl Followed {
         let text = read.iter().map(|message| words(message, point)).collect::<Vec<_>>().join("\n\n");
         let messages = read.into_iter().map(|message| message.id).collect();
         let (skipped, interrupted) = (skipped.into(), interrupted.into());
-        self.tells(at, EventKind::MessageInjected { messages, point, text: text.into(), skipped, interrupted });
+        self.tells(
+            at,
+            EventKind::MessageInjected { messages, point, text: text.into(), skipped, interrupted },
+        );
     }
 
     fn is_interrupted(&mut self, at: u64) {
@@ -407,7 +418,8 @@ impl Followed {
         let unseen: Vec<Message> = self.letters.read_unseen().into_iter().cloned().collect();
         let Some(mailbox) = joined.mailbox(&self.id) else { return Ok(()) };
         for message in unseen {
-            let landed = mailbox.landed(&message.from, &message.id)?.unwrap_or_else(|| Landed::at(Point::Start));
+            let landed =
+                mailbox.landed(&message.from, &message.id)?.unwrap_or_else(|| Landed::at(Point::Start));
             let calls = |ids: Vec<String>| ids.into_iter().map(CallId::new).collect();
             let (text, messages) = (message.told().into(), vec![message.id]);
             let (skipped, interrupted) = (calls(landed.skipped), calls(landed.interrupted));

@@ -60,7 +60,12 @@ impl Letters {
         Ok(moved)
     }
 
-    fn place_of(&mut self, mailbox: &Mailbox, listed: &Listed, moved: &mut Moved) -> io::Result<Option<usize>> {
+    fn place_of(
+        &mut self,
+        mailbox: &Mailbox,
+        listed: &Listed,
+        moved: &mut Moved,
+    ) -> io::Result<Option<usize>> {
         let (order, key) = (listed.name.order, listed.name.key);
         if let Some(place) = self.0.iter().position(|known| known.order == order && known.key == key) {
             return Ok(Some(place));

@@ -60,10 +60,9 @@ impl Mirror {
         self.is_over
     }
 
-    /// What the program calls an agent: the name of its mailbox.
-    pub fn mailbox_of(&self, agent: &str) -> Option<&str> {
-        let found = self.agents.iter().find(|followed| followed.name.as_str() == agent)?;
-        Some(&found.id)
+    /// Its agents, and what the program calls each: the name of its mailbox.
+    pub fn agents(&self) -> impl Iterator<Item = (&AgentName, &str)> {
+        self.agents.iter().map(|followed| (&followed.name, followed.id.as_str()))
     }
 
     /// What has happened since the last look, in order; all there is at the first. `spool` says what time it is.
@@ -109,7 +108,8 @@ impl Mirror {
         let taken: BTreeSet<&str> = self.agents.iter().map(|followed| followed.name.as_str()).collect();
         let words = [known.called().to_owned(), known.id.clone(), format!("{}-{}", known.called(), known.id)];
         let free = words.iter().filter_map(|word| tame(word)).find(|name| !taken.contains(name.as_str()));
-        let counted = || (0..).find_map(|n| tame(&format!("agent-{n}")).filter(|name| !taken.contains(name.as_str())));
+        let counted =
+            || (0..).find_map(|n| tame(&format!("agent-{n}")).filter(|name| !taken.contains(name.as_str())));
         free.or_else(counted).unwrap_or_else(|| unreachable!("there are more numbers than agents"))
     }
 
