@@ -16,5 +16,6 @@ mod needs;
 mod real;
 mod scripts;
 mod seeds;
+mod setup;
 mod steering;
 mod tmux;
