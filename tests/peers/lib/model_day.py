@@ -14,7 +14,7 @@ from lib import events, tap
 
 NAME = "model day"
 MODEL = "openai-chat/smollm2"
-RUN_SECONDS = 120
+RUN_SECONDS = 300  # as in against_model.py
 REPLY_TOKENS = 40
 TASK = "Tell me a long story about a sailor and the sea."
 CORRECTION = "Not the sea. Say one short sentence about a mountain."
