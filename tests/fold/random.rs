@@ -162,10 +162,11 @@ impl Random {
     fn live(&mut self, who: usize) -> LiveEvent {
         self.n += self.dice.below(3);
         let (tool, text) = (self.call(), self.text().to_string());
-        let kind = match self.dice.below(5) {
+        let kind = match self.dice.below(6) {
             0 => LiveKind::ThinkingDelta { text },
             1 => LiveKind::CallDelta { tool, name: self.tool(), bytes: self.dice.below(5_000_000) },
             2 => LiveKind::ToolOutput { tool, text },
+            3 => LiveKind::SetupOutput { text },
             _ => LiveKind::TextDelta { text },
         };
         LiveEvent { v: VERSION, seq: self.seq, n: self.n, t: Micros(self.t), at: self.at(who), kind }

@@ -118,6 +118,10 @@ fn prints(text: String) -> LiveKind {
     LiveKind::ToolOutput { tool: CallId::new("a"), text }
 }
 
+fn setup(text: String) -> LiveKind {
+    LiveKind::SetupOutput { text }
+}
+
 /// More than is kept, of each thing.
 fn too_much() -> Vec<(&'static str, Vec<Told>)> {
     let large = |n: usize| "é".repeat(n << 9);
@@ -166,6 +170,7 @@ fn too_much() -> Vec<(&'static str, Vec<Told>)> {
         ("pieces", deltas((1..1_100).map(counts))),
         ("a text", deltas([text("a".into()), text(large(1_024)), text("b".into()), text("é".into())])),
         ("an output", deltas([prints("é".into()), prints("x".repeat((64 << 10) - 2)), prints("y".into())])),
+        ("a setup's output", deltas(["é".into(), "x".repeat((64 << 10) - 2), "y".into()].map(setup))),
         // All that is kept of it is what is said again.
         ("an output of one letter", deltas(["x".into(), "x".repeat(64 << 10)].map(prints))),
         ("pictures", deltas([prints("👩".repeat(16 << 10)), prints("y".into()), prints("👩y".into())])),

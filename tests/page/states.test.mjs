@@ -136,6 +136,17 @@ agents:
       - {takes: 300s, text: "The fixtures it is. I begin with the nested ones, because those were the ones that failed last time. ${TOLD.repeat(10)}"}
 `;
 
+test('it is whole for everybody while a folder is made ready', () => {
+  const spawn = `      - text: One of us.\n        tools:\n          - {id: s1, name: spawn_agent, input: {name: worker, prompt: Go.}}\n      - text: Waiting.\n`;
+  const worker = `  - name: worker\n    start: spawned\n    model: [{text: Done.}]\n`;
+  const setup = `folder.setup=seq 20; echo ${'long '.repeat(60)}; until [ -e go ]; do sleep 0.05; done`;
+  return shown(lead(spawn) + worker, async ({ page }) => {
+    await page.getByRole('navigation').getByText('makes its folder ready').click();
+    await log(page).locator('pre.tail').getByText('long long').waitFor();
+    await look(page, 'a folder is made ready');
+  }, { words: ['--set', setup] });
+});
+
 test('it is whole for everybody while agents work: they ask, stream, are corrected and stopped', async () => {
   const ground = new Ground();
   try {

@@ -2,6 +2,7 @@
 //! them, takes what they made, says a second word, is interrupted, and cleans up (issue 14).
 
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::ground::{Ground, output};
 use crate::tmux::{End, Terminal, USUAL, has, is_here};
@@ -22,8 +23,16 @@ async fn types(terminal: &Terminal, line: &str, says: &str) -> Vec<String> {
 
 /// The same, and waits until the shell is there again: what is typed before may be read by what still runs.
 async fn done(terminal: &Terminal, line: &str, says: &str) -> Vec<String> {
+    // What the line before said may still be there.
+    static LINES: AtomicUsize = AtomicUsize::new(0);
+    let line_number = LINES.fetch_add(1, Ordering::Relaxed);
     // As it is typed it doesn't say so.
-    types(terminal, &format!("{line}; echo 'all' 'said'"), "all said").await;
+    types(
+        terminal,
+        &format!("{line}; echo 'all said' '{line_number}.'"),
+        &format!("all said {line_number}."),
+    )
+    .await;
     terminal.sees(says).await
 }
 

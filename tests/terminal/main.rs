@@ -17,5 +17,6 @@ mod needs;
 mod real;
 mod scripts;
 mod seeds;
+mod setup;
 mod steering;
 mod tmux;

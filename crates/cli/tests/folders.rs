@@ -288,7 +288,7 @@ fn a_setup_makes_a_new_folder_ready_before_the_agents_first_call() {
     let ended = run(&place, config, by_a_worker(&worker));
     assert!(ended.result(2).starts_with("made in ") && ended.result(2).contains("/worker"), "{}", ended.told);
     let done = at(&ended.told, "worker: the setup `echo building;");
-    at(&ended.told[done..], "worker: building");
+    at(&ended.told[..done], "worker $ building\n");
     assert!(done < at(&ended.told, "worker: bash"), "{}", ended.told);
     assert!(!place.path("repo/made.txt").exists(), "the lead's is the project folder, and is as it was");
 }
@@ -327,7 +327,7 @@ fn a_setup_that_came_with_the_project_is_a_command_of_an_agents() {
         commit(&place);
         let ended = run_in(&place, "repo", config, more, by_a_worker(&[words("Done.")]));
         let refused = "the setup `echo from the project` of ";
-        assert_eq!(ended.told.contains("worker: from the project"), runs, "{more:?}: {}", ended.told);
+        assert_eq!(ended.told.contains("worker $ from the project"), runs, "{more:?}: {}", ended.told);
         assert_eq!(ended.told.contains(&format!("note: {refused}")), !runs, "{more:?}: {}", ended.told);
     }
 }

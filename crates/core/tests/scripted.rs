@@ -40,7 +40,7 @@ impl Observer for Heard {
         let told = match &event.kind {
             LiveKind::TextDelta { text } => format!("text {text:?}"),
             LiveKind::ThinkingDelta { text } => format!("thinking {text:?}"),
-            LiveKind::CallDelta { .. } | LiveKind::ToolOutput { .. } => return,
+            LiveKind::CallDelta { .. } | LiveKind::ToolOutput { .. } | LiveKind::SetupOutput { .. } => return,
         };
         self.0.lock().push(format!("{} {told}", event.t.0 / 1_000));
     }

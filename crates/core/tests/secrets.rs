@@ -18,6 +18,7 @@ use midturn_core::rules::id::{AgentName, CallId, RunId};
 use midturn_core::rules::secrets::Secrets;
 use parking_lot::Mutex;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 const KEY: &str = "sk-canary-0123456789";
 const MARK: &str = "[redacted: API_KEY]";
@@ -28,8 +29,8 @@ struct Outside {
     requests: Mutex<Vec<String>>,
     records: Mutex<Vec<String>>,
     events: Mutex<Vec<String>>,
-    /// What was said live: the text, the thinking, the tool's output.
-    live: Mutex<[String; 3]>,
+    /// What was said live: the text, the thinking, the tool's output, the setup's.
+    live: Mutex<[String; 4]>,
 }
 
 impl Observer for Outside {
@@ -42,6 +43,7 @@ impl Observer for Outside {
             LiveKind::TextDelta { text } => (0, text),
             LiveKind::ThinkingDelta { text } => (1, text),
             LiveKind::ToolOutput { text, .. } => (2, text),
+            LiveKind::SetupOutput { text } => (3, text),
             LiveKind::CallDelta { .. } => return,
         };
         assert!(!text.is_empty(), "nothing is told of nothing");
@@ -117,13 +119,19 @@ impl Tool for Leak {
     }
 }
 
-/// Leaves the key in the name of a file.
+/// Tells the key in two pieces while it is made ready, and leaves it in the name of a file.
 struct Place(ToolSet);
 
 #[async_trait]
 impl Workplace for Place {
     async fn open(&self, agent: &AgentName) -> Result<Arc<dyn Toolbox>, ToolError> {
         self.0.open(agent).await
+    }
+
+    async fn settle(&self, _: &AgentName, _: &CancellationToken, output: &dyn OutputSink) -> String {
+        output.tell(&KEY[..9]);
+        output.tell(&format!("{} and sk-c", &KEY[9..]));
+        format!(" Its folder has {KEY}.")
     }
 
     async fn run_ended(&self, _: &AgentName, _: RunId) -> Result<Changes, ToolError> {
@@ -218,7 +226,7 @@ async fn a_secret_reaches_nobody_from_whichever_side_it_comes() {
     let [requests, _, events] = &told;
     for expected in [
         "use [redacted: API_KEY]",
-        "You have [redacted: API_KEY].",
+        "You have [redacted: API_KEY]. Its folder has [redacted: API_KEY].",
         "echo [redacted: API_KEY]",
         "the key is [redacted: API_KEY]",
         r"left out …]\n[redacted: API_KEY]!",
@@ -228,8 +236,9 @@ async fn a_secret_reaches_nobody_from_whichever_side_it_comes() {
         assert!(requests.contains(expected), "{expected}: {requests}");
     }
     assert!(events.contains("the key [redacted: API_KEY] is wrong"), "{events}");
-    let [text, thinking, output] = &*outside.live.lock();
+    let [text, thinking, output, setup] = &*outside.live.lock();
     let said = "I say [redacted: API_KEY], sk-can";
     assert_eq!((text.as_str(), thinking.as_str()), (&*said.repeat(3), &*said.repeat(3)));
     assert_eq!(output, &"[redacted: API_KEY] and sk-c".repeat(2));
+    assert_eq!(setup, "[redacted: API_KEY] and sk-c");
 }

@@ -25,7 +25,7 @@ const ASK_MS = 5000;
 /** So long one frame folds before it draws. */
 const FOLD_MS = 8;
 
-const LIVE = new Set(["text_delta", "thinking_delta", "call_delta", "tool_output"]);
+const LIVE = new Set(["text_delta", "thinking_delta", "call_delta", "tool_output", "setup_output"]);
 
 /**
  * What the fold has no entry for: how thinking ended, and a reply that was cut before it said a word.

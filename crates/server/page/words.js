@@ -97,7 +97,9 @@ function working(agent, now) {
   if (stop) return { words: stop.reason === "close" ? "closes" : "stops", since: stop.at };
   if (agent.calls.length > 0) return calling(agent.calls);
   if (agent.request) return { words: replying(agent, agent.request), since: agent.request.since };
-  return still(agent.asks_again === null ? "works" : triesAgain(between(now, agent.asks_again)));
+  if (agent.asks_again !== null) return still(triesAgain(between(now, agent.asks_again)));
+  const setsUp = agent.said.some(({ whole }) => whole.type === "setup_output");
+  return still(setsUp ? "makes its folder ready" : "works");
 }
 
 /**
@@ -143,7 +145,8 @@ function replying(agent, request) {
   /** @type {Delta | null} */
   let last = null;
   for (const { whole } of agent.said) {
-    if (whole.type !== "tool_output" && whole.n >= (last?.n ?? 0)) last = whole;
+    const isReply = whole.type !== "tool_output" && whole.type !== "setup_output";
+    if (isReply && whole.n >= (last?.n ?? 0)) last = whole;
   }
   if (last?.type === "text_delta") return says(last.text);
   if (last?.type !== "call_delta") return "thinks";

@@ -5,8 +5,8 @@ mod support;
 
 use midturn_core::engine::ports::{Merge, Workplace as _};
 use midturn_tools::workplace::Wishes;
-use support::name;
 use support::project::{Project, merge, run, shell, work};
+use support::{Heard, name};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn a_setup_that_was_cut_runs_again_when_the_session_goes_on() {
     let project = Project::new();
     let setup = |command: &str| Wishes { setup: Some(command.to_owned()), ..Wishes::default() };
     let cancel = CancellationToken::new();
-    let first = project.workplace().wishes(setup("echo > begun; sleep 600"));
+    let first = project.workplace().wishes(setup("echo one; echo > begun; sleep 600"));
     first.open(&name("w")).await.unwrap();
     let folder = first.folder(&name("w")).unwrap();
     // Whoever reads it waits for the setup.
@@ -58,14 +58,16 @@ async fn a_setup_that_was_cut_runs_again_when_the_session_goes_on() {
         cancel.cancel();
     };
     let agent = name("w");
-    let (told, ()) = tokio::join!(first.settle(&agent, &cancel), begun);
-    assert!(told.contains("the setup `echo > begun; sleep 600` failed"), "{told}");
+    let heard = Heard::default();
+    let (told, ()) = tokio::join!(first.settle(&agent, &cancel, &heard), begun);
+    assert_eq!(heard.text(), "+ echo one; echo > begun; sleep 600\none\n");
+    assert!(told.contains("the setup `echo one; echo > begun; sleep 600` failed"), "{told}");
     drop(first);
 
     for (claim, times) in [("it was cut", "1"), ("it is done", "1")] {
         let again = project.resumed().wishes(setup("echo >> made"));
         again.open(&agent).await.unwrap();
-        again.settle(&agent, &CancellationToken::new()).await;
+        again.settle(&agent, &CancellationToken::new(), &Heard::default()).await;
         run(&again, "w", &format!("test $(wc -l < made) = {times}")).await;
         assert_eq!(again.folder(&agent).unwrap(), folder, "{claim}");
     }

@@ -116,8 +116,13 @@ fn working(agent: &Agent, now: Micros) -> Doing {
     match (&agent.request, agent.asks_again) {
         (Some(request), _) => Doing::since(request.since, replying(agent, request)),
         (None, Some(at)) => Doing::still(tries_again(at, now)),
-        (None, None) => Doing::still("works"),
+        (None, None) => Doing::still(if sets_up(agent) { "makes its folder ready" } else { "works" }),
     }
+}
+
+/// Whether what makes its folder ready is under way.
+fn sets_up(agent: &Agent) -> bool {
+    agent.said.pieces().any(|piece| matches!(piece.kind, LiveKind::SetupOutput { .. }))
 }
 
 /// What of its calls matters: those that work come before those that wait.
@@ -161,7 +166,8 @@ fn replying(agent: &Agent, request: &Request) -> String {
     if request.purpose == Purpose::Summary {
         return "summarises what was said so far".to_owned();
     }
-    let is_reply = |kind: &&LiveKind| !matches!(kind, LiveKind::ToolOutput { .. });
+    let is_reply =
+        |kind: &&LiveKind| !matches!(kind, LiveKind::ToolOutput { .. } | LiveKind::SetupOutput { .. });
     let said = agent.said.pieces().max_by_key(|piece| match is_reply(&&piece.kind) {
         true => piece.n,
         false => 0,
@@ -171,7 +177,8 @@ fn replying(agent: &Agent, request: &Request) -> String {
         Some(LiveKind::CallDelta { name, bytes, .. }) => {
             format!("writes a call of {} ({})", one_line(name), figures::bytes(*bytes))
         }
-        Some(LiveKind::ThinkingDelta { .. } | LiveKind::ToolOutput { .. }) | None => "thinks".to_owned(),
+        Some(LiveKind::ThinkingDelta { .. } | LiveKind::ToolOutput { .. } | LiveKind::SetupOutput { .. })
+        | None => "thinks".to_owned(),
     }
 }
 
@@ -340,9 +347,16 @@ mod tests {
         let writes = LiveKind::CallDelta { tool: CallId::new("c"), name: "write".into(), bytes: 3_100 };
         let prints = LiveKind::ToolOutput { tool: CallId::new("b"), text: "x".into() };
         let turn = |said: &[LiveKind]| replies(Purpose::Turn, said);
+        let mut ready = View::default();
+        let (v, at) = (VERSION, || Place::of(&name("w"), 1, 0));
+        let begins = EventKind::RunStarted { trigger: Trigger::Prompt };
+        ready.event(&Event { v, seq: 1, t: Micros(1), at: at(), kind: begins });
+        let kind = LiveKind::SetupOutput { text: "+ make\n".into() };
+        ready.live(&LiveEvent { v, seq: 1, n: 1, t: Micros(2), at: at(), kind });
         let retries = |at| Agent { run: 1, asks_again: Some(Micros(at)), ..Agent::default() };
         for (agent, words, since) in [
             (calls(&[]), "works", None),
+            (ready.agent(&name("w")).unwrap().clone(), "makes its folder ready", None),
             (calls(&[bash("cargo test -p core", 4)]), "bash cargo test -p core", Some(4)),
             (calls(&[bash("b", 4), bash("a", 3)]), "2 calls: bash a", Some(3)),
             (calls(&[waits(&["worker", "tester"])]), "waits for worker, tester", Some(3)),

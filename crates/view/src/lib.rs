@@ -2,12 +2,13 @@
 //!
 //! [`fold`] is a session with its conversations, entry by entry. [`words`] has a line for each event that people wait for, [`agents`] says what each
 //! agent does, [`mail`] what becomes of a message, and [`figures`] how much and how long; [`clean`] makes inert what models, tools and
-//! names say. Whoever shows a session to a person says it with these, so that the same thing is called the
+//! names say, and [`lines`] gives it as lines while it comes. Whoever shows a session to a person says it with these, so that the same thing is called the
 //! same everywhere.
 
 pub mod agents;
 pub mod clean;
 pub mod figures;
 pub mod fold;
+pub mod lines;
 pub mod mail;
 pub mod words;

@@ -81,6 +81,18 @@ pub struct Agent {
     pub plan: Vec<Step>,
 }
 
+/// An agent that was just added.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Spawned {
+    /// The agent.
+    #[serde(flatten)]
+    pub agent: Agent,
+    /// That it shares a folder with the others of its session, and why: where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub shared: Option<String>,
+}
+
 mirror! {
     /// Lead or subagent.
     pub enum Role of CoreRole {

@@ -1,7 +1,7 @@
-"""The real binary against a real, small language model: its stream, cut by an urgent message, and its second reply."""
+"""The real binary against a real, small language model: its stream, cut by an urgent message, its second reply, and a day."""
 
 from lib import agent as agents
-from lib import events, streams, tap
+from lib import events, model_day, streams, tap
 from lib.against_aimock import check_cut
 from lib.model import serving
 
@@ -12,14 +12,16 @@ FEEDBACK = "Stop the story. Say only one short sentence about the sea."
 
 
 def check(report, folder):
-    """The same in every protocol; the server speaks all three.
+    """A cut in every protocol, for the server speaks all three; then a day in one of them.
 
     The working folder is the same too: its path is in the prompt, and the server need not read again what it knows.
     """
-    with serving(folder) as url, agents.workspace({"README.md": "A story.\n"}) as work:
-        for protocol in agents.PROTOCOLS:
-            name = f"model {protocol}"
-            report.guarded(name, _urgent_in_stream, report, name, protocol, url, work)
+    with serving(folder) as url:
+        with agents.workspace({"README.md": "A story.\n"}) as work:
+            for protocol in agents.PROTOCOLS:
+                name = f"model {protocol}"
+                report.guarded(name, _urgent_in_stream, report, name, protocol, url, work)
+        report.guarded(model_day.NAME, model_day.check, report, url)
 
 
 def _urgent_in_stream(report, name, protocol, url, folder):

@@ -14,7 +14,7 @@ from lib import processes
 
 BUILD_SECONDS = 3600
 RUN_SECONDS = 60
-LIVE = ("text_delta", "thinking_delta", "call_delta", "tool_output")
+LIVE = ("text_delta", "thinking_delta", "call_delta", "tool_output", "setup_output")
 KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "RUST_BACKTRACE")
 DUMMY_KEY = "a-key-that-opens-nothing"
 PROTOCOLS = {"anthropic": "/v1/messages", "openai-chat": "/v1/chat/completions", "openai": "/v1/responses"}
@@ -50,19 +50,31 @@ def _environment(base, more=None):
     return {**kept, "HOME": str(base), "GIT_CONFIG_NOSYSTEM": "1", **(more or {})}
 
 
+def _asking(folder, server):
+    """The environment in which models are asked at `server`."""
+    keys = {"ANTHROPIC_API_KEY": DUMMY_KEY, "OPENAI_API_KEY": DUMMY_KEY}
+    addresses = {"ANTHROPIC_BASE_URL": server, "OPENAI_BASE_URL": f"{server}/v1", "NO_PROXY": "127.0.0.1"}
+    return _environment(folder.parent, {**keys, **addresses})
+
+
+def ended(folder, server, command, seconds=RUN_SECONDS):
+    """A command that runs in the folder and that nobody types to, once it has ended."""
+    return subprocess.run(
+        command, cwd=folder, env=_asking(folder, server), stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=seconds, check=False,
+    )
+
+
 @contextlib.contextmanager
 def working(folder, model, task, server, *settings):
     """The binary at work on a task; `model` is PROTOCOL/NAME, `server` the address of whoever answers for it, and
     `settings` are configuration, KEY=VALUE."""
-    keys = {"ANTHROPIC_API_KEY": DUMMY_KEY, "OPENAI_API_KEY": DUMMY_KEY}
-    addresses = {"ANTHROPIC_BASE_URL": server, "OPENAI_BASE_URL": f"{server}/v1", "NO_PROXY": "127.0.0.1"}
     # Commands say in the project folder, also from a worktree, how far they are.
     command = [str(binary()), "run", "--json", "--steer-stdin", "--model", model, "--set", f"sandbox.writable={folder}"]
     command += [argument for setting in settings for argument in ("--set", setting)] + [task]
     with tempfile.TemporaryFile("w+") as log:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log}
-        environment = _environment(folder.parent, {**keys, **addresses})
-        with processes.running(command, cwd=folder, env=environment, **pipes) as process:
+        with processes.running(command, cwd=folder, env=_asking(folder, server), **pipes) as process:
             yield Agent(process, log)
 
 

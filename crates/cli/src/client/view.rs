@@ -5,11 +5,8 @@ use std::collections::BTreeMap;
 
 use midturn_core::rules::event::{Event, EventKind, LiveEvent, LiveKind};
 use midturn_core::rules::id::AgentName;
-use midturn_view::clean::Cleaner;
-use midturn_view::words::{Line, Shown, Tone};
-
-/// A line without an end is shown in parts of about so many characters.
-const WIDTH: usize = 100;
+use midturn_view::lines::{Lines, PRINTS, SAYS, THINKS, shown};
+use midturn_view::words::{Line, Shown};
 
 /// What is being said and not shown yet.
 #[derive(Default)]
@@ -21,18 +18,11 @@ pub(super) struct View {
 
 #[derive(Default)]
 struct Speaker {
-    text: Said,
-    thinking: Said,
-    output: Said,
+    text: Lines,
+    thinking: Lines,
+    output: Lines,
     /// Whether a part of the reply under way was shown: then its whole is not.
     has_spoken: bool,
-}
-
-/// What comes in pieces, cleaned; as far as it is not shown yet.
-#[derive(Default)]
-struct Said {
-    cleaner: Cleaner,
-    rest: String,
 }
 
 impl View {
@@ -70,14 +60,15 @@ impl View {
         let (mut lines, said, text, style) = match &event.kind {
             LiveKind::TextDelta { text } => {
                 speaker.has_spoken = true;
-                (shown(name, &mut speaker.thinking.rest, THINKS), &mut speaker.text, text, SAYS)
+                (shown(name, speaker.thinking.rest(), THINKS), &mut speaker.text, text, SAYS)
             }
             LiveKind::ThinkingDelta { text } => (Vec::new(), &mut speaker.thinking, text, THINKS),
-            LiveKind::ToolOutput { text, .. } => (Vec::new(), &mut speaker.output, text, PRINTS),
+            LiveKind::ToolOutput { text, .. } | LiveKind::SetupOutput { text } => {
+                (Vec::new(), &mut speaker.output, text, PRINTS)
+            }
             LiveKind::CallDelta { .. } => return Vec::new(),
         };
-        said.cleaner.add(text, &mut said.rest);
-        lines.extend(complete(name, &mut said.rest, style));
+        lines.extend(shown(name, said.add(text), style));
         lines
     }
 
@@ -90,43 +81,11 @@ impl View {
 
 impl Speaker {
     fn rest(&mut self, name: &AgentName) -> Vec<Line> {
-        let mut lines = shown(name, &mut self.thinking.rest, THINKS);
-        lines.extend(shown(name, &mut self.text.rest, SAYS));
-        lines.extend(shown(name, &mut self.output.rest, PRINTS));
+        let mut lines = shown(name, self.thinking.rest(), THINKS);
+        lines.extend(shown(name, self.text.rest(), SAYS));
+        lines.extend(shown(name, self.output.rest(), PRINTS));
         lines
     }
-}
-
-/// How a line is marked: who speaks, and whether it is the model's text, its thinking, or the
-/// output of a tool.
-type Style = (Tone, char);
-
-const SAYS: Style = (Tone::Plain, '|');
-const THINKS: Style = (Tone::Quiet, '~');
-const PRINTS: Style = (Tone::Quiet, '$');
-
-/// Takes what makes whole lines out of the text.
-fn complete(name: &AgentName, text: &mut String, style: Style) -> Vec<Line> {
-    let mut lines = Vec::new();
-    while let Some(end) = text.find('\n').map(|end| end + 1).or_else(|| long(text)) {
-        let rest = text.split_off(end);
-        lines.extend(shown(name, text, style));
-        *text = rest;
-    }
-    lines
-}
-
-/// Where a long line without an end is broken: after a space, if there is one.
-fn long(text: &str) -> Option<usize> {
-    let (end, _) = text.char_indices().nth(WIDTH)?;
-    Some(text[..end].rfind(' ').map_or(end, |space| space + 1))
-}
-
-/// All of the text as lines, those that are blank left out.
-fn shown(name: &AgentName, text: &mut String, (tone, mark): Style) -> Vec<Line> {
-    let text = std::mem::take(text);
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    lines.map(|line| (tone, format!("{name} {mark} {}", line.trim_end()))).collect()
 }
 
 #[cfg(test)]

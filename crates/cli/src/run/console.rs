@@ -8,6 +8,7 @@
 
 mod writer;
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,15 +16,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use midturn_client::events::{Told, read};
-use midturn_core::rules::event::{Event, LiveEvent};
+use midturn_core::rules::event::{Event, LiveEvent, LiveKind};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::view::{Ask, View};
 use midturn_server::feed::{Follower, News};
 use midturn_tools::workplace::Listener;
 use midturn_view::clean::{clean, one_line};
+use midturn_view::lines::{Lines, PRINTS, shown};
 use midturn_view::words::{Shown, Tone};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::env::Env;
@@ -44,6 +46,10 @@ pub(crate) struct Console {
     /// What was told of the session, and what of that was written.
     told: Mutex<View>,
     shown: Arc<Mutex<Shown>>,
+    /// What setups print, as far as it was not written yet.
+    setups: Mutex<BTreeMap<AgentName, Lines>>,
+    /// Who writes what there is to say of agents' folders, behind what was told before.
+    notes: Mutex<Option<mpsc::Sender<Note>>>,
     queue: Mutex<Option<mpsc::Sender<Piece>>>,
     /// Cancelled when the writer has ended.
     written: CancellationToken,
@@ -61,11 +67,25 @@ pub(crate) struct Console {
     more: Notify,
 }
 
+/// What there is to say of an agent's folder.
+struct Note {
+    agent: AgentName,
+    text: String,
+    /// Is told when it is on its way to whoever reads.
+    written: oneshot::Sender<()>,
+}
+
 #[async_trait]
 impl Listener for Console {
     async fn tell(&self, agent: &AgentName, text: &str) {
-        for line in text.lines() {
-            self.tell(Tone::Quiet, format!("{agent}: {}", one_line(line))).await;
+        let (written, is_written) = oneshot::channel();
+        let note = Note { agent: agent.clone(), text: text.to_owned(), written };
+        let notes = self.notes.lock().clone();
+        if let Some(notes) = notes
+            && notes.send(note).await.is_ok()
+        {
+            // An error means that nothing more is told, and nobody is told it.
+            let _ = is_written.await;
         }
     }
 }
@@ -100,6 +120,8 @@ impl Console {
             answers,
             told: Mutex::default(),
             shown,
+            setups: Mutex::default(),
+            notes: Mutex::default(),
             queue: Mutex::new(Some(queue)),
             written,
             heard: Mutex::default(),
@@ -179,13 +201,39 @@ impl Console {
 
     /// An event, as it came.
     pub(crate) async fn event(&self, raw: String, event: Box<Event>) {
+        if let Some(agent) = &event.at.agent {
+            self.setup_rests(agent).await;
+        }
         self.told.lock().event(&event);
         self.more.notify_one();
         self.put(Piece::Event(self.events.then_some(raw), event)).await;
     }
 
-    /// A part of what is recorded later.
+    /// What a setup has printed last, if it has no end.
+    async fn setup_rests(&self, agent: &AgentName) {
+        let rest = self.setups.lock().remove(agent).map(|mut lines| lines.rest());
+        for line in shown(agent, rest.unwrap_or_default(), PRINTS) {
+            self.put(Piece::Passing(line)).await;
+        }
+    }
+
+    async fn note(&self, note: Note) {
+        self.setup_rests(&note.agent).await;
+        for line in note.text.lines() {
+            self.tell(Tone::Quiet, format!("{}: {}", note.agent, one_line(line))).await;
+        }
+        // Whoever told it may wait for it no longer.
+        let _ = note.written.send(());
+    }
+
+    /// A part of what is recorded later, and what is recorded nowhere.
     pub(crate) async fn live(&self, event: &LiveEvent) {
+        if let (LiveKind::SetupOutput { text }, Some(agent)) = (&event.kind, &event.at.agent) {
+            let lines = self.setups.lock().entry(agent.clone()).or_default().add(text);
+            for line in shown(agent, lines, PRINTS) {
+                self.put(Piece::Passing(line)).await;
+            }
+        }
         if !self.events {
             return;
         }
@@ -199,13 +247,28 @@ impl Console {
     pub(crate) fn follow(self: &Arc<Self>, follower: Follower) {
         let (heard, reading) = watch::channel(follower.seq());
         *self.heard.lock() = Some(reading);
+        let (sender, notes) = mpsc::channel(1);
+        *self.notes.lock() = Some(sender);
         // It ends with its feed, or with the runtime.
-        tokio::spawn(self.clone().read(follower, heard));
+        tokio::spawn(self.clone().read(follower, heard, notes));
     }
 
-    async fn read(self: Arc<Self>, mut follower: Follower, heard: watch::Sender<u64>) {
+    async fn read(
+        self: Arc<Self>,
+        mut follower: Follower,
+        heard: watch::Sender<u64>,
+        mut notes: mpsc::Receiver<Note>,
+    ) {
         loop {
-            match follower.next().await {
+            let next = tokio::select! {
+                biased;
+                next = follower.next() => next,
+                Some(note) = notes.recv() => {
+                    self.note(note).await;
+                    continue;
+                }
+            };
+            match next {
                 Ok(Some(news)) => self.hear(news).await,
                 Ok(None) => return,
                 Err(error) => {
@@ -221,7 +284,7 @@ impl Console {
     async fn hear(&self, news: News) {
         let json = match news {
             News::Rejoined => return self.told.lock().rejoined(),
-            News::Delta(_) if !self.events => return,
+            News::Delta(json) if !self.events && !is_of_setup(&json) => return,
             News::Delta(json) | News::Event(json) => String::from_utf8_lossy(&json).into_owned(),
         };
         match read(json) {
@@ -283,4 +346,10 @@ impl Console {
         self.interrupted.cancelled().await;
         tokio::time::sleep(PATIENCE).await;
     }
+}
+
+/// Whether it is a delta of a setup's output. There are many others, which nobody is shown here: they are not read.
+fn is_of_setup(json: &[u8]) -> bool {
+    // In a text its quotes would be escaped.
+    String::from_utf8_lossy(json).contains(r#""type":"setup_output""#)
 }

@@ -16,6 +16,7 @@ mod open;
 mod pauses;
 mod remote;
 mod second_day;
+mod setup;
 mod suspended;
 mod terminal;
 mod undo;

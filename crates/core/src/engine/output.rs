@@ -30,55 +30,88 @@ pub(crate) fn capped(text: &str, most: usize) -> String {
     kept.text()
 }
 
-/// Collects a call's output while it comes, and tells it live.
-pub(crate) struct Capped {
+/// Tells live what is printed, while it comes.
+pub(crate) struct Telling {
     session: Arc<Session>,
     place: Place,
-    tool: CallId,
-    kept: Mutex<Kept>,
-}
-
-struct Kept {
-    /// As it was written: whoever reads it redacts it, with what a cut has left of a secret.
-    output: Capture,
+    /// Whose output it is; none is that of a setup.
+    tool: Option<CallId>,
     /// What the output passes before anybody is told of it.
-    clean: Redactor,
+    clean: Mutex<Redactor>,
 }
 
-impl Capped {
-    pub(crate) fn new(session: Arc<Session>, place: Place, tool: CallId) -> Self {
-        let kept = Kept { output: Capture::new(KEPT), clean: Redactor::new(session.secrets.clone()) };
-        Self { session, place, tool, kept: Mutex::new(kept) }
+impl Telling {
+    /// What makes an agent's folder ready prints.
+    pub(crate) fn of_setup(session: Arc<Session>, place: Place) -> Self {
+        Self::of(session, place, None)
+    }
+
+    fn of(session: Arc<Session>, place: Place, tool: Option<CallId>) -> Self {
+        let clean = Mutex::new(Redactor::new(session.secrets.clone()));
+        Self { session, place, tool, clean }
     }
 
     /// No more comes: tells what was held back because it might have begun a secret.
     pub(crate) fn ends(&self) {
-        let held = self.kept.lock().clean.finish();
+        let held = self.clean.lock().finish();
         self.told(&held);
     }
 
     fn told(&self, text: &str) {
-        if !text.is_empty() {
-            let kind = LiveKind::ToolOutput { tool: self.tool.clone(), text: capped(text, SHOWN) };
-            self.session.journal.live(self.place.clone(), kind);
+        if text.is_empty() {
+            return;
         }
+        let text = capped(text, SHOWN);
+        let kind = match &self.tool {
+            Some(tool) => LiveKind::ToolOutput { tool: tool.clone(), text },
+            None => LiveKind::SetupOutput { text },
+        };
+        self.session.journal.live(self.place.clone(), kind);
+    }
+}
+
+impl OutputSink for Telling {
+    fn write(&self, text: &str) {
+        self.tell(text);
+    }
+
+    fn tell(&self, text: &str) {
+        let clean = self.clean.lock().push(text);
+        self.told(&clean);
+    }
+}
+
+/// Collects a call's output while it comes, and tells it live.
+pub(crate) struct Capped {
+    telling: Telling,
+    /// As it was written: whoever reads it redacts it, with what a cut has left of a secret.
+    kept: Mutex<Capture>,
+}
+
+impl Capped {
+    pub(crate) fn new(session: Arc<Session>, place: Place, tool: CallId) -> Self {
+        Self { telling: Telling::of(session, place, Some(tool)), kept: Mutex::new(Capture::new(KEPT)) }
+    }
+
+    /// No more comes.
+    pub(crate) fn ends(&self) {
+        self.telling.ends();
     }
 
     /// What was kept so far. It may have secrets in it.
     pub(crate) fn text(&self) -> String {
-        self.kept.lock().output.text()
+        self.kept.lock().text()
     }
 }
 
 impl OutputSink for Capped {
     fn write(&self, text: &str) {
-        self.kept.lock().output.write(text.as_bytes());
+        self.kept.lock().write(text.as_bytes());
         self.tell(text);
     }
 
     fn tell(&self, text: &str) {
-        let clean = self.kept.lock().clean.push(text);
-        self.told(&clean);
+        self.telling.tell(text);
     }
 }
 

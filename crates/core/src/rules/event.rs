@@ -393,19 +393,35 @@ pub struct LiveEvent {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are those of the table in scenarios.md, section 4")]
 pub enum LiveKind {
-    TextDelta { text: String },
-    ThinkingDelta { text: String },
-    CallDelta { tool: CallId, name: Arc<str>, bytes: u64 },
-    ToolOutput { tool: CallId, text: String },
+    TextDelta {
+        text: String,
+    },
+    ThinkingDelta {
+        text: String,
+    },
+    CallDelta {
+        tool: CallId,
+        name: Arc<str>,
+        bytes: u64,
+    },
+    ToolOutput {
+        tool: CallId,
+        text: String,
+    },
+    /// What makes the agent's folder ready prints, before the first call of its model.
+    SetupOutput {
+        text: String,
+    },
 }
 
 impl LiveKind {
     /// The text that goes on; none of a call's arguments, which are only counted.
     pub fn text(&self) -> Option<&str> {
         match self {
-            Self::TextDelta { text } | Self::ThinkingDelta { text } | Self::ToolOutput { text, .. } => {
-                Some(text)
-            }
+            Self::TextDelta { text }
+            | Self::ThinkingDelta { text }
+            | Self::ToolOutput { text, .. }
+            | Self::SetupOutput { text } => Some(text),
             Self::CallDelta { .. } => None,
         }
     }
@@ -413,9 +429,10 @@ impl LiveKind {
     /// The same, to be changed.
     pub fn text_mut(&mut self) -> Option<&mut String> {
         match self {
-            Self::TextDelta { text } | Self::ThinkingDelta { text } | Self::ToolOutput { text, .. } => {
-                Some(text)
-            }
+            Self::TextDelta { text }
+            | Self::ThinkingDelta { text }
+            | Self::ToolOutput { text, .. }
+            | Self::SetupOutput { text } => Some(text),
             Self::CallDelta { .. } => None,
         }
     }
@@ -427,6 +444,7 @@ impl LiveKind {
             Self::ThinkingDelta { .. } => "thinking_delta",
             Self::CallDelta { .. } => "call_delta",
             Self::ToolOutput { .. } => "tool_output",
+            Self::SetupOutput { .. } => "setup_output",
         }
     }
 }

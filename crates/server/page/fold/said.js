@@ -10,14 +10,14 @@ import { bytes, newest } from "./text.js";
 /** So much of one reply's text, and of one reply's thinking, is kept; the newest, in bytes. */
 const TEXT_MAX = 1024 * 1024;
 
-/** So much of one call's output is kept; the newest, in bytes. */
+/** So much of one call's output is kept, and of a setup's; the newest, in bytes. */
 const OUTPUT_MAX = 64 * 1024;
 
 /** How many texts and calls of one agent are followed at a time. */
 const PIECES_MAX = 1024;
 
 /** What may be told. What a newer Midturn tells besides says nothing to this one. */
-const KNOWN = new Set(["text_delta", "thinking_delta", "call_delta", "tool_output"]);
+const KNOWN = new Set(["text_delta", "thinking_delta", "call_delta", "tool_output", "setup_output"]);
 
 /**
  * Whether it is a delta that is known here.
@@ -45,7 +45,8 @@ export function says(said, delta) {
 }
 
 /**
- * The reply that was under way is recorded, or will never be: only what calls print is left.
+ * The reply that was under way is recorded, or will never be: only what calls print is left. Whose model is asked has
+ * its folder ready.
  * @param {Piece[]} said
  */
 export function replyEnds(said) {
@@ -96,7 +97,7 @@ function goesOn(piece, delta) {
 function keepTheNewest(piece) {
   const { whole } = piece;
   if (!("text" in whole)) return;
-  const most = whole.type === "tool_output" ? OUTPUT_MAX : TEXT_MAX;
+  const most = whole.type === "tool_output" || whole.type === "setup_output" ? OUTPUT_MAX : TEXT_MAX;
   // A unit of UTF-16 has three bytes at most: short texts need not be counted.
   if (whole.text.length * 3 > most && bytes(whole.text) > most) {
     whole.text = newest(whole.text, most);

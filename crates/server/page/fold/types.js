@@ -58,7 +58,7 @@
  *   | RunFinished | AgentClosed)} Event
  */
 
-/** @typedef {{type: 'text_delta' | 'thinking_delta', text: string}} WordsDelta */
+/** @typedef {{type: 'text_delta' | 'thinking_delta' | 'setup_output', text: string}} WordsDelta */
 /** @typedef {{type: 'call_delta', tool: string, name: string, bytes: number}} CallDelta */
 /** @typedef {{type: 'tool_output', tool: string, text: string}} ToolOutput */
 

@@ -23,7 +23,7 @@ export function call(call, { output, asks, now, isOpen, onToggle }) {
     ${isOpen ? html`${whole(call.name, call.input)}${said(call)}` : nothing}
     ${isOpen && all ? html`<pre class="output" tabindex="0">${clean(all.slice(-OUTPUT_MAX))}</pre>` : nothing}
   </details>
-  ${state.type === "running" && output ? html`<pre class="tail" aria-hidden="true">${tail(output)}</pre>` : nothing}`;
+  ${state.type === "running" && output ? html`<pre class="tail" aria-hidden="true">${tail(output, 3)}</pre>` : nothing}`;
 }
 
 /**
@@ -55,9 +55,13 @@ function said({ word }) {
   return html`<p class="line quiet">${WORDS.get(decision) ?? decision} by ${by === "user" ? "you" : oneLine(by)}${reason ? `: ${visible(reason)}` : ""}</p>`;
 }
 
-/** @param {string} text */
-function tail(text) {
-  return clean(text.slice(-2048)).trimEnd().split("\n").slice(-3).join("\n");
+/**
+ * The last lines of what is being printed.
+ * @param {string} text
+ * @param {number} lines
+ */
+export function tail(text, lines) {
+  return clean(text.slice(-1024 * lines)).trimEnd().split("\n").slice(-lines).join("\n");
 }
 
 /**

@@ -5,7 +5,7 @@ import { guard } from "../vendor/lit-html/directives/guard.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { clean, figures, injected, oneLine, returned } from "../words.js";
 import { isWorking, pieces } from "../watched.js";
-import { call } from "./call.js";
+import { call, tail } from "./call.js";
 import { elements, prose } from "./prose.js";
 import { thought, thinking } from "./thought.js";
 import { openDialog, resume } from "../deeds.js";
@@ -19,6 +19,9 @@ const LIVE_MAX = 16 << 10;
 
 /** So much of a plain text is shown, in characters; of what is being said the newest. */
 const PLAIN_MAX = 64 << 10;
+
+/** So many lines of what a setup prints are shown: nothing else is told meanwhile, so there is room. */
+const SETUP_TAIL = 10;
 
 /** So many elements a row has beside what is laid out in it, about. */
 const ELEMENTS = 5;
@@ -264,7 +267,9 @@ function said(page) {
   const text = now.find(({ type }) => type === "text_delta")?.text ?? "";
   const thinks = now.find(({ type }) => type === "thinking_delta")?.text ?? "";
   const writes = now.filter(({ type }) => type === "call_delta");
-  return html`${thinks ? thinking(thinks, text !== "" || writes.length > 0) : nothing}
+  const setup = now.find(({ type }) => type === "setup_output")?.text ?? "";
+  return html`${setup ? html`<p class="line quiet">The folder is made ready</p><pre class="tail setup">${tail(setup, SETUP_TAIL)}</pre>` : nothing}
+    ${thinks ? thinking(thinks, text !== "" || writes.length > 0) : nothing}
     ${text ? html`<article class="reply streaming">${guard([text], () => live(text))}</article>` : nothing}
     ${writes.map(({ name, bytes: size }) => html`<p class="line quiet">writes a call of ${oneLine(name)} (${figures.bytes(size)})</p>`)}
     ${now.length === 0 ? html`<p class="line quiet">${idle(page)}</p>` : nothing}`;

@@ -10,7 +10,7 @@ use midturn_core::engine::ports::archive::Rows;
 use midturn_core::rules::characters::is_blank;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::mail::ReceiptState;
-use midturn_wire::agent::{Agent, Agents, Conversation, ConversationQuery, NewAgent, Plan};
+use midturn_wire::agent::{Agent, Agents, Conversation, ConversationQuery, NewAgent, Plan, Spawned};
 use midturn_wire::text::Text;
 
 use super::{AgentPath, Change, Made, Reply, SessionPath};
@@ -43,8 +43,11 @@ pub(super) async fn list(State(app): State<Arc<App>>, Path(path): Path<SessionPa
 }
 
 /// Adds an agent.
-#[utoipa::path(post, path = "/agents", request_body = NewAgent, responses((status = 201, body = Agent)))]
-pub(super) async fn spawn(State(app): State<Arc<App>>, change: Change<SessionPath, NewAgent>) -> Made<Agent> {
+#[utoipa::path(post, path = "/agents", request_body = NewAgent, responses((status = 201, body = Spawned)))]
+pub(super) async fn spawn(
+    State(app): State<Arc<App>>,
+    change: Change<SessionPath, NewAgent>,
+) -> Made<Spawned> {
     let Change { live, body: agent, .. } = change;
     if agent.prompt.as_ref().is_some_and(|prompt| is_blank(&prompt.0)) {
         let detail = "the prompt is empty; say what to do, or leave it out and write to the agent later";
@@ -58,7 +61,8 @@ pub(super) async fn spawn(State(app): State<Arc<App>>, change: Change<SessionPat
     };
     let name = agent.name.clone();
     app.host.spawn(&live.record.id, agent).await?;
-    Ok((StatusCode::CREATED, Json(present(&live, name.as_str())?.into())))
+    let agent = present(&live, name.as_str())?.into();
+    Ok((StatusCode::CREATED, Json(Spawned { agent, shared: live.shared.clone() })))
 }
 
 /// An agent.

@@ -217,9 +217,14 @@ async fn figures_are_given_in_both_forms() {
 }
 
 #[tokio::test]
-async fn who_begins_a_session_is_told_that_its_agents_share_a_folder() {
+async fn who_begins_a_session_or_adds_an_agent_is_told_that_its_agents_share_a_folder() {
     let rig = Rig::start().await;
     let begun = rig.post("/v1/sessions", r#"{"task": "go"}"#).await;
     assert_eq!((begun.status, &begun.json()["shared"]), (201, &"all agents work in this one folder".into()));
     assert!(rig.get("/v1/sessions/s1").await.json().get("shared").is_none(), "those of s1 work apart");
+    let shared = begun.json()["shared"].clone();
+    for (session, expected) in [("s1", None), ("s2", Some(&shared))] {
+        let added = rig.post(&format!("/v1/sessions/{session}/agents"), r#"{"name": "new"}"#).await.json();
+        assert_eq!((&added["name"], added.get("shared")), (&"new".into(), expected), "{session}");
+    }
 }

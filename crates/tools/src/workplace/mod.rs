@@ -39,7 +39,7 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use midturn_core::engine::ToolSet;
-use midturn_core::engine::ports::{Changes, Diff, Merge, ToolError, Toolbox, Workplace};
+use midturn_core::engine::ports::{Changes, Diff, Merge, OutputSink, ToolError, Toolbox, Workplace};
 use midturn_core::rules::approval::Unread;
 use midturn_core::rules::id::{AgentName, RunId, SessionId, TurnId};
 use parking_lot::Mutex;
@@ -433,8 +433,8 @@ impl Workplace for GitWorkplace {
         }
     }
 
-    async fn settle(&self, agent: &AgentName, cancel: &CancellationToken) -> String {
-        self.settled(agent, cancel).await
+    async fn settle(&self, agent: &AgentName, cancel: &CancellationToken, output: &dyn OutputSink) -> String {
+        self.settled(agent, cancel, output).await
     }
 
     fn last_words(&self, agent: &AgentName, words: &str) {

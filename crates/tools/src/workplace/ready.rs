@@ -79,14 +79,6 @@ pub(super) struct MadeReady {
     pub(super) cut: bool,
 }
 
-/// Nobody reads along.
-struct Unheard;
-
-impl OutputSink for Unheard {
-    fn write(&self, _: &str) {}
-    fn tell(&self, _: &str) {}
-}
-
 impl Wishes {
     /// Tells whoever listens; somebody who doesn't keeps no agent waiting.
     pub(super) async fn tell(&self, agent: &AgentName, text: &str) {
@@ -96,12 +88,13 @@ impl Wishes {
         }
     }
 
-    /// Makes a new folder ready.
+    /// Makes a new folder ready. What the setup says is told to `output` while it comes.
     pub(super) async fn fulfil(
         &self,
         worktree: &Worktree,
         context: &Arc<ToolContext>,
         cancel: &CancellationToken,
+        output: &dyn OutputSink,
     ) -> MadeReady {
         let mut made = MadeReady::default();
         for path in &self.copy {
@@ -112,10 +105,12 @@ impl Wishes {
         }
         if let Some(setup) = self.setup.as_ref().filter(|_| !cancel.is_cancelled()) {
             let began = Instant::now();
-            match self.set_up(setup, context, cancel).await {
-                Ok(said) => {
+            // As a shell shows what it runs: some say nothing for minutes.
+            output.tell(&format!("+ {setup}\n"));
+            match self.set_up(setup, context, cancel, output).await {
+                Ok(notes) => {
                     let seconds = began.elapsed().as_secs_f64();
-                    made.done.push(format!("the setup `{setup}` is done after {seconds:.1} s. {said}"));
+                    made.done.push(format!("the setup `{setup}` is done after {seconds:.1} s{notes}"));
                 }
                 Err(said) => made.failures.push(format!(
                     "the setup `{setup}` failed, and the folder may lack what it makes. {said}"
@@ -156,11 +151,13 @@ impl Wishes {
         copied.map_err(|error| error.to_string()).flatten()
     }
 
+    /// What there is to say of it beside what it said, or what went wrong.
     async fn set_up(
         &self,
         setup: &str,
         context: &Arc<ToolContext>,
         cancel: &CancellationToken,
+        output: &dyn OutputSink,
     ) -> Result<String, String> {
         let command = Command {
             words: vec!["bash".into(), "-c".into(), setup.into()],
@@ -169,19 +166,20 @@ impl Wishes {
             timeout: self.setup_time,
             confinement: None,
         };
-        let done = commands::run(context, command, cancel, &Unheard).await;
+        let done = commands::run(context, command, cancel, output).await;
         let done = done.map_err(|error| {
             format!("It was not started: what has to be kept from it can't be looked up: {error}")
         })?;
         let said = done.said.text();
         let ended = done.ended.map_err(|error| error.to_string())?;
         let is_late = ended.cause == Cause::TimedOut;
-        let output = report(said, ended, self.setup_time);
+        let whole = report(said, ended, self.setup_time);
         let notes: String =
             done.planted.iter().chain(&done.notes).map(|note| format!("\n[{note}]")).collect();
-        let text = format!("It said:\n{}{notes}", end_of(&output.text));
-        match output.is_error || !done.planted.is_empty() {
-            false => Ok(text),
+        let text = format!("It said:\n{}{notes}", end_of(&whole.text));
+        match whole.is_error || !done.planted.is_empty() {
+            // What it said was heard.
+            false => Ok(notes),
             true if is_late => Err(format!("{text}\n[`folder.setup_time` gives it longer]")),
             true => Err(text),
         }

@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use midturn_core::engine::ports::OutputSink;
 use midturn_core::rules::id::AgentName;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::git::{Git, parts};
-use super::ready::Wishes;
+use super::ready::{MadeReady, Wishes};
 use super::record::Record;
 use super::told::{self, Facts, Standing};
 use super::worktree::Worktree;
@@ -41,12 +42,18 @@ impl GitWorkplace {
     }
 
     /// What the agent is told; its folder is made ready first, if nobody has worked there.
-    pub(super) async fn settled(&self, agent: &AgentName, cancel: &CancellationToken) -> String {
+    pub(super) async fn settled(
+        &self,
+        agent: &AgentName,
+        cancel: &CancellationToken,
+        output: &dyn OutputSink,
+    ) -> String {
         let Some(opened) = self.opened(agent) else { return String::new() };
         let mut notes = opened.notes.lock().clone();
         let unready = opened.unready.lock().take();
         if let (Some(worktree), Some(record)) = (&opened.worktree, unready) {
-            notes.extend(self.make_ready(agent, &opened, worktree, record, cancel).await);
+            let made = self.wishes.fulfil(worktree, &opened.context, cancel, output).await;
+            notes.extend(self.made_ready(agent, &opened, worktree, record, made).await);
         }
         for note in &notes {
             self.wishes.tell(agent, note).await;
@@ -54,15 +61,15 @@ impl GitWorkplace {
         self.told(&opened, notes).await
     }
 
-    async fn make_ready(
+    /// Remembers that a folder is ready, and tells what there is to say of it: what failed is returned.
+    async fn made_ready(
         &self,
         agent: &AgentName,
         opened: &Opened,
         worktree: &Worktree,
         mut record: Record,
-        cancel: &CancellationToken,
+        mut made: MadeReady,
     ) -> Vec<String> {
-        let mut made = self.wishes.fulfil(worktree, &opened.context, cancel).await;
         record.unready = made.cut;
         if let Err(error) = worktree.repository.records.save(&record) {
             made.failures.push(format!("that the folder is ready can't be remembered: {error}"));

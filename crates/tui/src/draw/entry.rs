@@ -20,6 +20,9 @@ const LIVE_MAX: usize = 32 * 1024;
 /// How many lines of a running call's output are shown before it is opened.
 const TAIL: usize = 3;
 
+/// How many of a setup's.
+const SETUP_TAIL: usize = 10;
+
 /// How many lines of one call's output are laid out when it is opened.
 const OUTPUT_LINES: usize = 2_000;
 
@@ -234,6 +237,15 @@ fn sided(look: Look, left: &str, tone: Tone, right: &str, width: u16) -> Line<'s
     ])
 }
 
+/// What the setup of the agent's folder prints: nothing else is told meanwhile, so there is more room for it
+/// than for a call.
+fn of_setup(look: Look, text: &str, width: u16) -> Vec<Line<'static>> {
+    let text = clean(newest(text));
+    let all: Vec<&str> = text.trim_end().lines().collect();
+    let last = all[all.len().saturating_sub(SETUP_TAIL)..].join("\n");
+    headed(look, Tone::Quiet, "the folder is made ready", &last, width)
+}
+
 /// What the agent is saying.
 pub(super) fn live(state: &State, name: &AgentName, width: u16) -> Vec<Line<'static>> {
     let look = state.settings.look;
@@ -253,6 +265,7 @@ pub(super) fn live(state: &State, name: &AgentName, width: u16) -> Vec<Line<'sta
                 let told = format!("> {} …", one_line(name));
                 lines.push(sided(look, &look.words(&told), Tone::Quiet, &figures::bytes(*bytes), width));
             }
+            LiveKind::SetupOutput { text } => lines.extend(of_setup(look, text, width)),
             LiveKind::ToolOutput { .. } => {}
         }
     }

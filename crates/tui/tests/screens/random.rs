@@ -34,6 +34,7 @@ enum Step {
     Says(&'static str, String),
     Thinks(&'static str, String),
     Prints(&'static str, &'static str, String),
+    SetsUp(&'static str, String),
     Writes(&'static str, String),
     Replies(&'static str, String, String),
     Starts(&'static str, &'static str, String),
@@ -113,6 +114,7 @@ fn step() -> impl Strategy<Value = Step> {
         (who(), text()).prop_map(|(who, text)| Step::Says(who, text)),
         (who(), text()).prop_map(|(who, text)| Step::Thinks(who, text)),
         (who(), call(), text()).prop_map(|(who, call, text)| Step::Prints(who, call, text)),
+        (who(), text()).prop_map(|(who, text)| Step::SetsUp(who, text)),
         (who(), text()).prop_map(|(who, text)| Step::Writes(who, text)),
         (who(), text(), text()).prop_map(|(who, text, call)| Step::Replies(who, text, call)),
         (who(), call(), text()).prop_map(|(who, call, text)| Step::Starts(who, call, text)),
@@ -154,6 +156,7 @@ impl Step {
             Self::Prints(who, call, text) => {
                 play.live(who, LiveKind::ToolOutput { tool: CallId::new(call), text })
             }
+            Self::SetsUp(who, text) => play.live(who, LiveKind::SetupOutput { text }),
             Self::Writes(who, name) => play
                 .live(who, LiveKind::CallDelta { tool: CallId::new("c1"), name: name.into(), bytes: 4_096 }),
             Self::Replies(who, text, call) => {

@@ -5,9 +5,9 @@ use midturn_client::events::{Ended, Told};
 use midturn_core::rules::approval::Decision;
 use midturn_core::rules::conversation::InterruptReason;
 use midturn_core::rules::conversation::ToolStatus::{Completed, Failed, Interrupted, Skipped};
-use midturn_core::rules::event::{EventKind, Halt, LiveKind, Outcome, PlanStatus, PlanStep, Scope};
+use midturn_core::rules::event::{EventKind, Halt, LiveKind, Outcome, PlanStatus, PlanStep, Scope, Trigger};
 use midturn_core::rules::id::{CallId, MessageId};
-use midturn_core::rules::mail::{Point, ReturnReason, Urgency};
+use midturn_core::rules::mail::{Point, ReturnReason, Role, Urgency};
 use midturn_tui::effect::Done;
 use midturn_tui::settings::Settings;
 use midturn_tui::update::Input;
@@ -23,6 +23,7 @@ pub(crate) type Named = (&'static str, fn(&mut Play));
 /// All of them.
 pub(crate) const ALL: &[Named] = &[
     ("streaming", streaming),
+    ("setup", setup),
     ("queue", queue),
     ("asks_command", asks_command),
     ("asks_edit", asks_edit),
@@ -70,6 +71,19 @@ fn streaming(play: &mut Play) {
     play.says("docs", "The page on files names it **three** times:\n\n- in the intro");
     play.after(21).says("lead", "While they work I look at the `Cargo.toml`:\n\n1. the version stays");
     play.says("lead", "\n2. the feature `open` keeps its na");
+}
+
+/// A folder is made ready before its agent's first call.
+fn setup(play: &mut Play) {
+    streaming(play);
+    let (parent, prompt) = (Some(name("lead")), Some("Look for callers in the examples.".into()));
+    let spawned = EventKind::AgentSpawned { parent, role: Role::Subagent, model: None, prompt };
+    play.event("finder", spawned).event("finder", EventKind::RunStarted { trigger: Trigger::Prompt });
+    let prints = |text: &str| LiveKind::SetupOutput { text: text.to_owned() };
+    play.live("finder", prints("+ npm ci\n"))
+        .live("finder", prints("npm warn \u{1b}[33mold\u{1b}[0m lockfile\n"));
+    play.after(21).live("finder", prints("added 312 packa"));
+    look_at(play, "finder").types("Only examples/ru");
 }
 
 /// Messages of every level wait; one more is being typed.

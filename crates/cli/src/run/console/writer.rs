@@ -20,6 +20,8 @@ pub(super) enum Piece {
     Out(String),
     /// A line of standard error.
     Told(Line),
+    /// The same, of no use afterwards.
+    Passing(Line),
     /// An event: its line of standard error, if it has one, and its JSON, if that is wanted.
     Event(Option<String>, Box<Event>),
     /// A request that was open before the first event.
@@ -70,12 +72,13 @@ impl Writer {
     fn write(&mut self, out: &mut Out, piece: Piece) -> std::io::Result<()> {
         match piece {
             Piece::Out(line) => writeln!(out, "{line}")?,
+            Piece::Passing(_) if self.is_covered.load(Ordering::Relaxed) => {}
             Piece::Told(line) if self.is_covered.load(Ordering::Relaxed) => {
                 if self.held.len() < HELD_MAX {
                     self.held.push(line);
                 }
             }
-            Piece::Told(line) => {
+            Piece::Passing(line) | Piece::Told(line) => {
                 // On a terminal both are one page, and an answer stands before what is said of it.
                 out.flush()?;
                 let held = std::mem::take(&mut self.held);

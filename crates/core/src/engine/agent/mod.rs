@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::body::{Body, Equipment};
 use super::journal::Draft;
 use super::mailbox::Mailbox;
+use super::output::Telling;
 use super::ports::{Phase, StoreError, ToolSpec};
 use super::session::{Activity, ActivityKind, AgentCell, Session};
 use super::tools;
@@ -227,7 +228,9 @@ impl Driver {
                 let mut specs = tools::specs(&self.session);
                 specs.extend(toolbox.specs());
                 let spec_bytes = specs.iter().map(|spec| bytes_of(spec)).sum();
-                let place = self.session.workplace.settle(name, &self.run_token).await;
+                let output = Telling::of_setup(self.session.clone(), self.place());
+                let place = self.session.workplace.settle(name, &self.run_token, &output).await;
+                output.ends();
                 let system = format!("{}{}", self.cell.system, self.session.secrets.redacted(place));
                 self.body.equipment = Some(Equipment { model, toolbox, system, specs, spec_bytes });
             }

@@ -184,8 +184,13 @@ pub trait Workplace: Send + Sync {
 
     /// What an agent is told of its place: the end of its system prompt, the same in each of its requests.
     /// Asked once after `open`, before the first of them. It may take long, where the place is made ready
-    /// first; a stop cancels the token.
-    async fn settle(&self, _agent: &AgentName, _cancel: &CancellationToken) -> String {
+    /// first: what that prints goes to `output`, which only tells it. A stop cancels the token.
+    async fn settle(
+        &self,
+        _agent: &AgentName,
+        _cancel: &CancellationToken,
+        _output: &dyn OutputSink,
+    ) -> String {
         String::new()
     }
 

@@ -10,7 +10,7 @@ use crate::rules::id::CallId;
 /// So much of one reply's text, and of one reply's thinking, is kept; the newest, in bytes.
 const TEXT_MAX: usize = 1024 * 1024;
 
-/// So much of one call's output is kept; the newest, in bytes.
+/// So much of one call's output is kept, and of a setup's; the newest, in bytes.
 const OUTPUT_MAX: usize = 64 * 1024;
 
 /// How many texts and calls of one agent are followed at a time.
@@ -57,7 +57,7 @@ impl Said {
         }
     }
 
-    /// The reply that was under way is recorded, or will never be.
+    /// The reply that was under way is recorded, or will never be. Whose model is asked has its folder ready.
     pub(super) fn reply_ends(&mut self) {
         self.0.retain(|piece| matches!(piece.whole.kind, LiveKind::ToolOutput { .. }));
     }
@@ -76,7 +76,7 @@ fn is_one(known: &LiveKind, new: &LiveKind) -> bool {
 fn call(kind: &LiveKind) -> Option<&CallId> {
     match kind {
         LiveKind::CallDelta { tool, .. } | LiveKind::ToolOutput { tool, .. } => Some(tool),
-        LiveKind::TextDelta { .. } | LiveKind::ThinkingDelta { .. } => None,
+        LiveKind::TextDelta { .. } | LiveKind::ThinkingDelta { .. } | LiveKind::SetupOutput { .. } => None,
     }
 }
 
@@ -107,7 +107,7 @@ impl Piece {
     /// Forgets the oldest of what is too much.
     fn keep_the_newest(&mut self) {
         let most = match self.whole.kind {
-            LiveKind::ToolOutput { .. } => OUTPUT_MAX,
+            LiveKind::ToolOutput { .. } | LiveKind::SetupOutput { .. } => OUTPUT_MAX,
             LiveKind::TextDelta { .. } | LiveKind::ThinkingDelta { .. } | LiveKind::CallDelta { .. } => {
                 TEXT_MAX
             }

@@ -332,6 +332,24 @@ fn what_is_said_goes_when_it_is_recorded_as_a_whole() {
 }
 
 #[test]
+fn what_a_setup_prints_goes_when_the_model_is_asked_or_the_run_ends() {
+    let prints = |n, text: &str| delta(n, LiveKind::SetupOutput { text: text.into() });
+    for ends in [asks_model(1, Purpose::Turn), ended(Outcome::Stopped)] {
+        let mut view = after(vec![started()]);
+        view.live(&prints(1, "one\n"));
+        view.live(&prints(2, "two\n"));
+        assert_eq!(said(&view), ["one\ntwo\n"]);
+        view.rejoined();
+        assert_eq!(view.live(&prints(3, "one\ntwo\nthree\n")), Some(8));
+        view.event(&event(2, 1, ends));
+        assert!(said(&view).is_empty());
+    }
+    let mut view = after(vec![started()]);
+    view.live(&prints(1, &("a".to_owned() + &"x".repeat(64 << 10))));
+    assert_eq!(said(&view), ["x".repeat(64 << 10)]);
+}
+
+#[test]
 fn what_is_too_much_loses_its_oldest_characters_whole() {
     let mut view = View::default();
     let prints = |n, text: String| delta(n, LiveKind::ToolOutput { tool: CallId::new("a"), text });

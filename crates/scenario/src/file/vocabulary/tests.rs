@@ -12,7 +12,7 @@ fn every_recorded_event_can_be_followed_and_no_other() {
         assert!(parse("good.yaml".into(), text.as_bytes()).is_ok(), "{text}");
     }
     assert!(type_names().count() >= 22);
-    for live in ["text_delta", "thinking_delta", "call_delta", "tool_output"] {
+    for live in ["text_delta", "thinking_delta", "call_delta", "tool_output", "setup_output"] {
         let shown = error(&message(&format!("{{after: {{agent: w, {live}: any}}, stop: w}}"))).to_string();
         assert!(shown.contains("live only"), "{shown}");
     }
