@@ -32,6 +32,7 @@ pub fn sweep(spool: &Spool) -> io::Result<()> {
 fn settle_all(joined: &Joined) -> io::Result<()> {
     for agent in joined.agents()? {
         if let Some(mailbox) = joined.mailbox(&agent) {
+            mailbox.mends()?;
             settle(joined, &agent, &mailbox)?;
         }
     }

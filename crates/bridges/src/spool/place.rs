@@ -80,6 +80,14 @@ pub(crate) fn write_whole(file: &Path, bytes: &[u8], durable: bool) -> io::Resul
     if !durable {
         return Ok(());
     }
+    synced(folder)
+}
+
+/// The names in a folder outlive a loss of power.
+///
+/// # Errors
+/// The file system can't say that.
+pub(crate) fn synced(folder: &Path) -> io::Result<()> {
     step();
     File::open(folder)?.sync_all()
 }
@@ -112,6 +120,16 @@ pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// It can't be read.
 pub(crate) fn names(folder: &Path) -> io::Result<Vec<String>> {
+    let mut names = all_names(folder)?;
+    names.retain(|name| !name.starts_with('.'));
+    Ok(names)
+}
+
+/// The same with what isn't whole yet.
+///
+/// # Errors
+/// It can't be read.
+pub(crate) fn all_names(folder: &Path) -> io::Result<Vec<String>> {
     step();
     let listed = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -119,11 +137,7 @@ pub(crate) fn names(folder: &Path) -> io::Result<Vec<String>> {
     };
     let mut names = Vec::new();
     for entry in listed {
-        if let Ok(name) = entry?.file_name().into_string()
-            && !name.starts_with('.')
-        {
-            names.push(name);
-        }
+        names.extend(entry?.file_name().into_string().ok());
     }
     Ok(names)
 }

@@ -12,6 +12,8 @@ mod program;
 use std::path::Path;
 
 use midturn_bridges::claude::sweep;
+use midturn_bridges::spool::State;
+use midturn_core::rules::mail::ReturnReason;
 
 use self::baton::{Actor, Dice, Stopped};
 use self::people::World;
@@ -100,6 +102,9 @@ fn ends(world: &World, program: &mut Program) -> Vec<String> {
     if let Some(key) = world.twice() {
         return vec![format!("there are two files of {key:?}")];
     }
+    if let left @ [_, ..] = &*world.left() {
+        return vec![format!("a killed sender has left {left:?}")];
+    }
     let mailbox = world.mailbox(world.now(0));
     world.log().ends(&mailbox, &program.told())
 }
@@ -128,4 +133,29 @@ fn nothing_is_lost_doubled_or_overtaken_however_the_steps_fall() {
         failed.len(),
         failed.iter().take(5).collect::<Vec<_>>()
     );
+}
+
+/// One of the two is there, however far it came, and the next look leaves nothing else of it.
+#[test]
+fn who_is_killed_while_it_replaces_a_message_loses_neither() {
+    let (old, new) = (("user", 0), ("user", 4));
+    let mut seen = Vec::new();
+    for steps in 1.. {
+        let folder = tempfile::tempdir().unwrap();
+        let world = World::at(folder.path().to_owned(), 0);
+        std::fs::create_dir_all(folder.path().join("joined").join(people::SESSION)).unwrap();
+        world.send(old, world.now(0));
+        let replaces = world.clone();
+        let actor = Actor::begins(move || replaces.replaces(new, old, false, replaces.now(0)));
+        if actor.goes(steps) == Stopped::Done {
+            break;
+        }
+        actor.dies();
+        let mailbox = world.mailbox(world.now(0));
+        assert_eq!(mailbox.pending().unwrap().len(), 1, "after {steps} steps");
+        assert_eq!(world.left(), [""; 0], "after {steps} steps");
+        seen.push(mailbox.state("user", &model::id(old)).unwrap());
+    }
+    seen.dedup();
+    assert_eq!(seen, [Some(State::Queued), Some(State::Returned(ReturnReason::Superseded))]);
 }

@@ -44,6 +44,8 @@ pub(crate) struct Log {
     pub(crate) seen: BTreeMap<Key, Seen>,
     /// What a hook that was killed had taken: it may come again behind younger ones.
     pub(crate) lost: BTreeSet<Key>,
+    /// What was sent in the place of each.
+    pub(crate) instead: BTreeMap<Key, BTreeSet<Key>>,
     pub(crate) wrong: Vec<String>,
 }
 
@@ -122,6 +124,11 @@ impl Log {
             let is_replaced = !seen.superseded || state == Some(State::Returned(ReturnReason::Superseded));
             if !(is_well && is_said && is_back && is_replaced) {
                 self.wrong.push(format!("{key:?} is {state:?}, shown {shown:?}: {seen:?}"));
+            }
+            let is_superseded = state == Some(State::Returned(ReturnReason::Superseded));
+            let is_there = |key: &Key| mailbox.state(key.0, &id(*key)).is_ok_and(|state| state.is_some());
+            if is_superseded && !self.instead.get(key).is_some_and(|keys| keys.iter().any(is_there)) {
+                self.wrong.push(format!("{key:?} is gone, and nothing is in its place: {seen:?}"));
             }
             places.extend(shown.first().map(|place| (*key, *place)));
         }

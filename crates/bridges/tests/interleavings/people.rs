@@ -76,6 +76,14 @@ impl World {
         keys.find(|key| texts.iter().filter(|of_file| of_file.contains(&text(*key))).count() > 1)
     }
 
+    /// What a sender has left that isn't whole.
+    pub(crate) fn left(&self) -> Vec<String> {
+        let new = self.state.join("joined").join(SESSION).join(MAIN).join("new");
+        let files = std::fs::read_dir(new).into_iter().flatten().flatten();
+        let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with('.')).collect()
+    }
+
     fn message(&self, key: Key, now: u64) -> Message {
         let sender = SENDERS.iter().position(|from| *from == key.0).unwrap_or_default();
         let mut dice = Dice::of(self.kinds ^ (key.1 * 2 + sender) as u64);
@@ -120,7 +128,7 @@ impl World {
         self.log().wrong.push(format!("{what}: {error}"));
     }
 
-    fn send(&self, key: Key, now: u64) {
+    pub(crate) fn send(&self, key: Key, now: u64) {
         let message = self.message(key, now);
         let began = self.log().begins(key, message.urgency);
         match self.mailbox(now).send(&message, None, false) {
@@ -129,10 +137,11 @@ impl World {
         }
     }
 
-    fn replaces(&self, key: Key, old: Key, if_queued: bool, now: u64) {
+    pub(crate) fn replaces(&self, key: Key, old: Key, if_queued: bool, now: u64) {
         let message = self.message(key, now);
         let is_new = self.log().of(key).begun.is_none();
         let began = self.log().begins(key, message.urgency);
+        self.log().instead.entry(old).or_default().insert(key);
         match self.mailbox(now).send(&message, Some(&id(old)), if_queued) {
             Ok(accepted) => {
                 let mut log = self.log();
