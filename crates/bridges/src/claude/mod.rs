@@ -12,3 +12,4 @@ mod wire;
 pub use self::agents::{Known, known, meant};
 pub use self::sweep::sweep;
 pub use self::transcript::{rests, settle};
+pub use self::wait::{Look, Waiter};

@@ -9,14 +9,18 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::agents::is_gone;
-use super::wire::{Attachment, Row};
-use crate::spool::{Joined, Mailbox, step};
+use super::wire::{Attachment, Origin, Row};
+use crate::spool::{Handed, Joined, Mailbox, step};
 
 /// As much of a transcript as is read for one look. What stands behind it is seen by a later one, or never.
 const MOST: u64 = 64 * 1024 * 1024;
 
 /// As much of its end as says how a turn ended.
 const END: u64 = 64 * 1024;
+
+/// A waiting hook hands over what it has taken when it ends, which the program notes a moment later: a reply that
+/// comes in this time, in microseconds, says nothing of it.
+const ON_ITS_WAY: u64 = 10_000_000;
 
 /// What a line says.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,6 +29,8 @@ enum Said {
     Context(Vec<String>),
     /// A waiting hook has woken the session.
     Woken,
+    /// The program has what a waiting hook said, and gives it to the model when it can.
+    Enqueued,
     /// The model replied at this time, in microseconds since 1970.
     Reply(u64),
 }
@@ -39,6 +45,8 @@ pub fn settle(joined: &Joined, agent: &str, mailbox: &Mailbox) -> io::Result<()>
     let (Some((first, _)), Some(transcript)) = (handed.first(), joined.transcript(agent)) else {
         return Ok(());
     };
+    // Asked before the transcript is read: what a program writes before it dies is in there.
+    let dead: Vec<bool> = handed.iter().map(|(handed, _)| handed.by.is_dead()).collect();
     let from = handed.iter().map(|(handed, _)| handed.offset).min().unwrap_or(first.offset);
     let said = match read(&transcript, from) {
         Err(error) if is_gone(&error) => return Ok(()),
@@ -46,27 +54,38 @@ pub fn settle(joined: &Joined, agent: &str, mailbox: &Mailbox) -> io::Result<()>
     };
     // A line is what one hand-over gave, be it of several messages.
     let mut used: HashMap<usize, u64> = HashMap::new();
-    for (handed, message) in &handed {
+    for ((handed, message), dead) in handed.iter().zip(dead) {
         let text = message.told();
         let shows = said.iter().enumerate().find(|(at, (offset, said))| {
             let is_free = used.get(at).is_none_or(|used| *used == handed.at);
-            *offset >= handed.offset && is_free && shows(said, handed.woke, &text)
+            *offset >= handed.offset && is_free && shows(said, handed.by.woke, &text)
         });
         if let Some((at, _)) = shows {
             used.insert(at, handed.at);
             mailbox.arrived(handed)?;
-        } else if said.iter().any(|(_, said)| matches!(said, Said::Reply(at) if *at > handed.at)) {
+        } else if dead || is_lost(handed, &said) {
             mailbox.was_lost(handed)?;
         }
     }
     Ok(())
 }
 
+/// Whether a reply is newer than the hand-over, and the program has nothing of it. What it has in its queue it gives
+/// behind the tools of a turn that runs by then, or else with a turn of its own.
+fn is_lost(handed: &Handed, said: &[(u64, Said)]) -> bool {
+    let waits = |(at, said): &(u64, Said)| *at >= handed.offset && *said == Said::Enqueued;
+    if handed.by.woke && said.iter().any(waits) {
+        return false;
+    }
+    let known = handed.at + if handed.by.woke { ON_ITS_WAY } else { 0 };
+    said.iter().any(|(_, said)| matches!(said, Said::Reply(at) if *at > known))
+}
+
 fn shows(said: &Said, woke: bool, text: &str) -> bool {
     match said {
         Said::Context(texts) => !woke && texts.iter().any(|given| given.contains(text)),
         Said::Woken => woke,
-        Said::Reply(_) => false,
+        Said::Enqueued | Said::Reply(_) => false,
     }
 }
 
@@ -120,10 +139,19 @@ fn says(line: &[u8]) -> Option<Said> {
         let at: jiff::Timestamp = row.timestamp.parse().ok()?;
         return u64::try_from(at.as_microsecond()).ok().map(Said::Reply);
     }
-    if row.origin.is_some_and(|origin| origin.kind == "task-notification") {
-        // The program's own notices look the same but for this.
-        return std::str::from_utf8(line).ok()?.contains("Stop hook").then_some(Said::Woken);
+    // The program's own notices look the same but for this.
+    let is_a_hooks = || std::str::from_utf8(line).is_ok_and(|line| line.contains("Stop hook"));
+    if row.operation == "enqueue" {
+        return is_a_hooks().then_some(Said::Enqueued);
+    }
+    let is_notice =
+        |origin: &Option<Origin>| origin.as_ref().is_some_and(|origin| origin.kind == "task-notification");
+    if is_notice(&row.origin) {
+        return is_a_hooks().then_some(Said::Woken);
     }
     let attachment: Attachment = serde_json::from_str(row.attachment?.get()).ok()?;
+    if attachment.kind == "queued_command" {
+        return (is_notice(&attachment.origin) && is_a_hooks()).then_some(Said::Woken);
+    }
     (attachment.kind == "hook_additional_context").then_some(Said::Context(attachment.content))
 }

@@ -126,6 +126,9 @@ pub(crate) struct Row<'a> {
     pub(crate) attachment: Option<&'a RawValue>,
     #[serde(default)]
     pub(crate) origin: Option<Origin>,
+    /// Of the program's own queue: `enqueue`, and later `dequeue` or `remove`.
+    #[serde(default)]
+    pub(crate) operation: Cow<'a, str>,
 }
 
 /// Who wrote a line that is no prompt of a person's.
@@ -135,13 +138,15 @@ pub(crate) struct Origin {
     pub(crate) kind: String,
 }
 
-/// What hooks have given.
+/// What hooks have given, or what had waited in the program's own queue.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Attachment {
     #[serde(rename = "type", default)]
     pub(crate) kind: String,
     #[serde(default)]
     pub(crate) content: Vec<String>,
+    #[serde(default)]
+    pub(crate) origin: Option<Origin>,
 }
 
 /// What the program notes of a subagent.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::message::{Message, Name, key};
 use super::place::{all_names, alone_now, moved, names, own_folder, read, removed, write_whole};
+use super::session::started;
 
 /// How many settled ones are kept, so that their senders can ask.
 const SETTLED: usize = 256;
@@ -80,26 +81,45 @@ pub(crate) struct Handed {
     pub(crate) name: Name,
     /// How long the agent's transcript was then: what shows it stands behind that.
     pub(crate) offset: u64,
+    pub(crate) by: By,
+}
+
+/// Who hands something over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct By {
     /// By waking an idle session, not as a hook's context.
     pub(crate) woke: bool,
+    /// The program that it is given to, and when that began: another may take the session up.
+    pub(crate) pid: u32,
+    pub(crate) started: u64,
+}
+
+impl By {
+    /// Whether that program is gone: what it has not shown it never will. One that is not said is not known to be.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.pid != 0 && started(self.pid) != Some(self.started)
+    }
+}
+
+/// What of a mailbox is on its way.
+#[derive(Debug, Default)]
+pub(crate) struct Open {
+    pending: Vec<Name>,
+    handed: Vec<Handed>,
 }
 
 impl Handed {
     fn file(&self) -> String {
-        let how = if self.woke { 'w' } else { 'h' };
-        format!("{}@{}-{}-{how}", self.name, self.at, self.offset)
+        let By { woke, pid, started } = self.by;
+        let how = if woke { 'w' } else { 'h' };
+        format!("{}@{}-{}-{how}-{pid}-{started}", self.name, self.at, self.offset)
     }
 
     fn of_file(file: &str) -> Option<Self> {
         let (name, rest) = file.split_once('@')?;
-        let mut parts = rest.split('-');
-        let (at, offset, how) = (parts.next()?, parts.next()?, parts.next()?);
-        Some(Self {
-            at: at.parse().ok()?,
-            name: name.parse().ok()?,
-            offset: offset.parse().ok()?,
-            woke: how == "w",
-        })
+        let [at, offset, how, pid, started] = rest.split('-').collect::<Vec<_>>().try_into().ok()?;
+        let by = By { woke: how == "w", pid: pid.parse().ok()?, started: started.parse().ok()? };
+        Some(Self { at: at.parse().ok()?, name: name.parse().ok()?, offset: offset.parse().ok()?, by })
     }
 }
 
@@ -161,7 +181,7 @@ impl Mailbox {
         &self,
         least: Urgency,
         offset: u64,
-        woke: bool,
+        by: By,
         landed: &Landed,
     ) -> io::Result<Vec<Message>> {
         let Some(alone) = alone_now(&self.folder.join("taking"))? else { return Ok(Vec::new()) };
@@ -172,9 +192,10 @@ impl Mailbox {
             let from = self.arrivals().join(name.to_string());
             if name.own {
                 moved(&from, &self.folder.join("taken").join(name.to_string()))?;
+                self.forget("taken")?;
                 continue;
             }
-            let to = self.folder.join("handed").join(Handed { at: self.now, name, offset, woke }.file());
+            let to = self.folder.join("handed").join(Handed { at: self.now, name, offset, by }.file());
             if moved(&from, &to)? {
                 match self.read(&to)?.filter(|message| message.sender().is_some()) {
                     Some(message) => {
@@ -261,17 +282,27 @@ impl Mailbox {
         }
     }
 
-    /// Returns all that is still queued, because the session has ended.
+    /// What is not settled now.
+    pub(crate) fn open(&self) -> io::Result<Open> {
+        let handed = self.handed()?.into_iter().map(|(handed, _)| handed).collect();
+        Ok(Open { pending: self.pending()?, handed })
+    }
+
+    /// Returns what was open then and still is, because the session has ended.
     ///
     /// # Errors
     /// The spool can't be written.
-    pub(crate) fn close(&self) -> io::Result<()> {
-        for name in self.pending()? {
-            self.give_back(&name, ReturnReason::Closed)?;
+    pub(crate) fn close(&self, open: &Open) -> io::Result<()> {
+        for name in &open.pending {
+            self.give_back(name, ReturnReason::Closed)?;
         }
-        for (handed, _) in self.handed()? {
+        // What another program was given meanwhile isn't the dead one's.
+        for handed in open.handed.iter().filter(|handed| handed.by.pid == 0 || handed.by.is_dead()) {
             let from = self.folder.join("handed").join(handed.file());
-            moved(&from, &self.returned(&handed.name, ReturnReason::Closed))?;
+            if !moved(&from, &self.returned(&handed.name, ReturnReason::Closed))? {
+                // It was never read.
+                self.give_back(&handed.name, ReturnReason::Closed)?;
+            }
         }
         Ok(())
     }

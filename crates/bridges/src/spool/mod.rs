@@ -24,6 +24,7 @@ pub mod steps;
 #[cfg(not(feature = "steps"))]
 mod steps;
 
+pub(crate) use self::mailbox::{By, Handed};
 pub use self::mailbox::{Landed, Mailbox, State, Withdrawn};
 pub(crate) use self::message::told;
 pub use self::message::{Message, Name};

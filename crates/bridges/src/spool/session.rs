@@ -35,6 +35,11 @@ pub struct Program {
 }
 
 impl Program {
+    /// Whether it is the same process, wherever that works by now.
+    pub(crate) fn is_same_process(&self, other: &Self) -> bool {
+        (self.pid, self.started) == (other.pid, other.started)
+    }
+
     /// Whether it still runs.
     pub fn lives(&self) -> bool {
         self.pid != 0 && started(self.pid) == Some(self.started)
@@ -152,14 +157,10 @@ impl Joined {
     /// # Errors
     /// The spool can't be written, or is somebody else's.
     pub fn joins(&self, program: &Program) -> io::Result<()> {
-        let known = self.program();
-        if known.as_ref() == Some(program) {
+        if self.program().as_ref() == Some(program) {
             return Ok(());
         }
         self.made()?;
-        if known.is_some() {
-            self.forgets_subagents()?;
-        }
         let bytes = serde_json::to_vec(program).map_err(io::Error::from)?;
         write_whole(&self.folder.join("session.json"), &bytes, false)
     }
@@ -170,18 +171,6 @@ impl Joined {
     /// It is a link, somebody else's, or can't be made.
     pub(crate) fn made(&self) -> io::Result<()> {
         own_folder(&self.folder)
-    }
-
-    /// Another program has taken the session up: its main agent goes on, and nobody else does.
-    fn forgets_subagents(&self) -> io::Result<()> {
-        for agent in self.agents()?.into_iter().filter(|agent| agent != MAIN) {
-            if let Some(mailbox) = self.mailbox(&agent) {
-                mailbox.made()?;
-                mailbox.close()?;
-                self.rests(&agent, true)?;
-            }
-        }
-        Ok(())
     }
 
     /// Whether it has been noted.
@@ -218,23 +207,10 @@ impl Joined {
     pub fn agents(&self) -> io::Result<Vec<String>> {
         let mut agents: Vec<String> = names(&self.folder)?
             .into_iter()
-            .filter(|name| is_name(name) && self.folder.join(name).is_dir())
+            .filter(|name| is_name(name) && is_ours(&self.folder.join(name)).is_ok())
             .collect();
         agents.sort_by_key(|agent| (agent != MAIN, agent.clone()));
         Ok(agents)
-    }
-
-    /// All that is still queued goes back, because the program has ended.
-    ///
-    /// # Errors
-    /// The spool can't be written.
-    pub(crate) fn close(&self) -> io::Result<()> {
-        for agent in self.agents()? {
-            if let Some(mailbox) = self.mailbox(&agent) {
-                mailbox.close()?;
-            }
-        }
-        Ok(())
     }
 
     /// Notes whether an agent rests, between its last word and what it is asked next.

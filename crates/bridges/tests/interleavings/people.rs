@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use midturn_bridges::claude::sweep;
-use midturn_bridges::spool::{Joined, MAIN, Mailbox, Message, Refused, Spool};
+use midturn_bridges::spool::{Joined, Mailbox, Message, Refused, Spool};
 use midturn_core::rules::mail::Urgency;
 
 use crate::baton::Dice;
 use crate::model::{Key, Log, id, text};
 
 pub(crate) const SESSION: &str = "0e7c0a3c-4a52-4a7a-9d6b-000000000001";
+/// A subagent of its, beside `main`.
+pub(crate) const FIXER: &str = "a0123456789abcdef";
 const SENDERS: [&str; 2] = ["user", "lead"];
 const IDS: usize = 4;
 
@@ -23,12 +25,14 @@ pub(crate) struct World {
     log: Arc<Mutex<Log>>,
     /// How each message is sent, always the same.
     kinds: u64,
+    /// Whose mailbox it is.
+    pub(crate) agent: &'static str,
 }
 
 impl World {
-    pub(crate) fn at(state: PathBuf, kinds: u64) -> Self {
+    pub(crate) fn at(state: PathBuf, kinds: u64, agent: &'static str) -> Self {
         let clock = Arc::new(AtomicU64::new(1_800_000_000_000_000));
-        Self { state, clock, log: Arc::default(), kinds }
+        Self { state, clock, log: Arc::default(), kinds, agent }
     }
 
     /// Later each time.
@@ -50,14 +54,19 @@ impl World {
     }
 
     pub(crate) fn mailbox(&self, now: u64) -> Mailbox {
-        self.joined(now).mailbox(MAIN).unwrap()
+        self.joined(now).mailbox(self.agent).unwrap()
     }
 
-    /// A hook that began then was killed: what it had taken comes again, and may do so behind younger ones.
-    pub(crate) fn loses(&self, began: u64) {
-        let handed = self.state.join("joined").join(SESSION).join(MAIN).join("handed");
-        let files = std::fs::read_dir(handed).into_iter().flatten().flatten();
-        let of_it = files.filter(|file| file.file_name().to_string_lossy().contains(&format!("@{began}-")));
+    fn folder(&self, part: &str) -> PathBuf {
+        self.state.join("joined").join(SESSION).join(self.agent).join(part)
+    }
+
+    /// A hook that began then was killed, or nobody hears it: what it had taken comes again, and may do so behind
+    /// younger ones. `None`: all that was taken.
+    pub(crate) fn loses(&self, began: Option<u64>) {
+        let mark = began.map_or("@".to_owned(), |began| format!("@{began}-"));
+        let files = std::fs::read_dir(self.folder("handed")).into_iter().flatten().flatten();
+        let of_it = files.filter(|file| file.file_name().to_string_lossy().contains(&mark));
         let texts: Vec<String> = of_it.filter_map(|file| std::fs::read_to_string(file.path()).ok()).collect();
         let keys = SENDERS.iter().flat_map(|from| (0..2 * IDS).map(move |id| (*from, id)));
         let lost = keys.filter(|key| texts.iter().any(|of_file| of_file.contains(&text(*key))));
@@ -66,9 +75,7 @@ impl World {
 
     /// A message of which there are two files.
     pub(crate) fn twice(&self) -> Option<Key> {
-        let mailbox = self.state.join("joined").join(SESSION).join(MAIN);
-        let folders =
-            ["new", "handed", "taken", "returned"].map(|part| std::fs::read_dir(mailbox.join(part)));
+        let folders = ["new", "handed", "taken", "returned"].map(|part| std::fs::read_dir(self.folder(part)));
         let files = folders.into_iter().flatten().flatten().flatten();
         let whole = files.filter(|file| !file.file_name().to_string_lossy().starts_with('.'));
         let texts: Vec<String> = whole.filter_map(|file| std::fs::read_to_string(file.path()).ok()).collect();
@@ -78,8 +85,7 @@ impl World {
 
     /// What a sender has left that isn't whole.
     pub(crate) fn left(&self) -> Vec<String> {
-        let new = self.state.join("joined").join(SESSION).join(MAIN).join("new");
-        let files = std::fs::read_dir(new).into_iter().flatten().flatten();
+        let files = std::fs::read_dir(self.folder("new")).into_iter().flatten().flatten();
         let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
         names.filter(|name| name.starts_with('.')).collect()
     }
@@ -126,6 +132,12 @@ impl World {
 
     fn broken(&self, what: &str, error: &dyn std::fmt::Display) {
         self.log().wrong.push(format!("{what}: {error}"));
+    }
+
+    /// The words of a message of its, among others.
+    pub(crate) fn names_in(&self, words: &str) -> Vec<Key> {
+        let keys = SENDERS.iter().flat_map(|from| (0..2 * IDS).map(move |id| (*from, id)));
+        keys.filter(|key| words.contains(&text(*key))).collect()
     }
 
     pub(crate) fn send(&self, key: Key, now: u64) {
