@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use midturn_bridges::claude::hook::{Around, answer};
-use midturn_bridges::claude::{Look, Waiter, known, settle};
+use midturn_bridges::claude::{Look, Waiter, is_deaf, known, settle};
 use midturn_bridges::spool::{Joined, MAIN, Mailbox, Message, Program, Spool, State, Withdrawn};
 use midturn_core::rules::id::MessageId;
 use midturn_core::rules::mail::{Point, Urgency};
@@ -255,6 +255,33 @@ fn what_nobody_was_given_waits_again() {
     assert_eq!(world.state_of(MAIN, &id), State::Queued);
     let told = world.hook("UserPromptSubmit", None, &json!({"prompt": "go on"})).unwrap();
     assert_eq!(told["additionalContext"], "[User feedback: text of m]");
+}
+
+/// Between two replies a hook has always run.
+#[test]
+fn who_replies_twice_and_runs_no_hook_does_not_look_any_more() {
+    let mut world = World::new();
+    let says = |world: &mut World, id: &str, model: &str| {
+        world.now += 5_000_000;
+        let at = jiff::Timestamp::from_microsecond(i64::try_from(world.now).unwrap()).unwrap();
+        let message = json!({"id": id, "model": model, "content": []});
+        world.shows(&json!({"type": "assistant", "timestamp": at.to_string(), "message": message}));
+    };
+    world.hook("UserPromptSubmit", None, &json!({"prompt": "go"}));
+    assert!(!is_deaf(&world.joined(), MAIN), "nothing has been said yet");
+    // Two lines of one reply, and one that is the program's own.
+    says(&mut world, "one", "m");
+    says(&mut world, "one", "m");
+    says(&mut world, "x", "<synthetic>");
+    assert!(!is_deaf(&world.joined(), MAIN));
+    world.hook("PostToolBatch", None, &json!({"tool_calls": []}));
+    says(&mut world, "two", "m");
+    assert!(!is_deaf(&world.joined(), MAIN), "a hook has run between the two");
+    says(&mut world, "three", "m");
+    assert!(is_deaf(&world.joined(), MAIN));
+    assert!(!is_deaf(&world.joined(), FIXER), "of which nothing is known");
+    world.hook("Stop", None, &json!({}));
+    assert!(!is_deaf(&world.joined(), MAIN), "it looks again");
 }
 
 /// The progress guard (semantics.md, section 3).

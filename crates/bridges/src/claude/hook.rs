@@ -154,6 +154,13 @@ impl<'a> Hook<'a> {
     }
 
     fn answer(&self) -> io::Result<Option<Answer>> {
+        let answer = self.acts()?;
+        // What was found is told, whether or not that can be noted.
+        let (Ok(()) | Err(_)) = self.joined.looks(self.agent).and_then(|()| self.spool.touched());
+        Ok(answer)
+    }
+
+    fn acts(&self) -> io::Result<Option<Answer>> {
         match &*self.input.hook_event_name {
             "SessionStart" => self.begins().map(|()| None),
             _ if !self.joined.is_known() => {

@@ -11,5 +11,5 @@ mod wire;
 
 pub use self::agents::{Known, known, meant};
 pub use self::sweep::sweep;
-pub use self::transcript::{rests, settle};
+pub use self::transcript::{is_deaf, rests, settle};
 pub use self::wait::{Look, Waiter};

@@ -8,8 +8,10 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use serde_json::value::RawValue;
+
 use super::agents::is_gone;
-use super::wire::{Attachment, Origin, Row};
+use super::wire::{self, Attachment, Origin, Row};
 use crate::spool::{Handed, Joined, Mailbox, step};
 
 /// As much of a transcript as is read for one look. What stands behind it is seen by a later one, or never.
@@ -27,10 +29,10 @@ const ON_ITS_WAY: u64 = 10_000_000;
 enum Said {
     /// Hooks gave the model these texts.
     Context(Vec<String>),
-    /// A waiting hook has woken the session.
-    Woken,
-    /// The program has what a waiting hook said, and gives it to the model when it can.
-    Enqueued,
+    /// A waiting hook has given the model this.
+    Woken(String),
+    /// The program has this of a waiting hook, and gives it to the model when it can.
+    Enqueued(String),
     /// The model replied at this time, in microseconds since 1970.
     Reply(u64),
 }
@@ -63,7 +65,7 @@ pub fn settle(joined: &Joined, agent: &str, mailbox: &Mailbox) -> io::Result<()>
         if let Some((at, _)) = shows {
             used.insert(at, handed.at);
             mailbox.arrived(handed)?;
-        } else if dead || is_lost(handed, &said) {
+        } else if dead || is_lost(handed, &text, &said) {
             mailbox.was_lost(handed)?;
         }
     }
@@ -72,8 +74,10 @@ pub fn settle(joined: &Joined, agent: &str, mailbox: &Mailbox) -> io::Result<()>
 
 /// Whether a reply is newer than the hand-over, and the program has nothing of it. What it has in its queue it gives
 /// behind the tools of a turn that runs by then, or else with a turn of its own.
-fn is_lost(handed: &Handed, said: &[(u64, Said)]) -> bool {
-    let waits = |(at, said): &(u64, Said)| *at >= handed.offset && *said == Said::Enqueued;
+fn is_lost(handed: &Handed, text: &str, said: &[(u64, Said)]) -> bool {
+    let waits = |(at, said): &(u64, Said)| {
+        *at >= handed.offset && matches!(said, Said::Enqueued(words) if words.contains(text))
+    };
     if handed.by.woke && said.iter().any(waits) {
         return false;
     }
@@ -84,8 +88,8 @@ fn is_lost(handed: &Handed, said: &[(u64, Said)]) -> bool {
 fn shows(said: &Said, woke: bool, text: &str) -> bool {
     match said {
         Said::Context(texts) => !woke && texts.iter().any(|given| given.contains(text)),
-        Said::Woken => woke,
-        Said::Enqueued | Said::Reply(_) => false,
+        Said::Woken(words) => woke && words.contains(text),
+        Said::Enqueued(_) | Said::Reply(_) => false,
     }
 }
 
@@ -93,6 +97,36 @@ fn shows(said: &Said, woke: bool, text: &str) -> bool {
 pub fn rests(joined: &Joined, agent: &str) -> bool {
     joined.is_resting(agent)
         || joined.transcript(agent).is_some_and(|transcript| ends_interrupted(&transcript))
+}
+
+/// Whether an agent's hooks don't look any more: between two replies one always runs, behind the tools or with a
+/// prompt, and since it has looked last it has replied and replied again.
+pub fn is_deaf(joined: &Joined, agent: &str) -> bool {
+    let (Some(looked), Some(transcript)) = (joined.looked(agent), joined.transcript(agent)) else {
+        return false;
+    };
+    end_of(&transcript).is_ok_and(|end| last_reply_but_one(&end).is_some_and(|at| at > looked))
+}
+
+/// When the reply before the last was complete, in microseconds since 1970.
+fn last_reply_but_one(end: &[u8]) -> Option<u64> {
+    let lines = end.split(|byte| *byte == b'\n').rev();
+    let mut replies = lines.filter_map(|line| {
+        let row: Row<'_> = serde_json::from_slice(line).ok()?;
+        let reply: wire::Said<'_> =
+            serde_json::from_str(row.message.filter(|_| row.kind == "assistant")?.get()).ok()?;
+        // The program's own words, about an error say.
+        (reply.model != "<synthetic>").then_some(())?;
+        Some((reply.id.into_owned(), said_at(&row)?))
+    });
+    let (last, _) = replies.next()?;
+    replies.find(|(id, _)| *id != last).map(|(_, at)| at)
+}
+
+/// In microseconds since 1970.
+fn said_at(row: &Row<'_>) -> Option<u64> {
+    let at: jiff::Timestamp = row.timestamp.parse().ok()?;
+    u64::try_from(at.as_microsecond()).ok()
 }
 
 /// Whether the last words of a transcript are the program's own about an interruption.
@@ -136,22 +170,21 @@ fn read(transcript: &Path, from: u64) -> io::Result<Vec<(u64, Said)>> {
 fn says(line: &[u8]) -> Option<Said> {
     let row: Row<'_> = serde_json::from_slice(line).ok()?;
     if row.kind == "assistant" {
-        let at: jiff::Timestamp = row.timestamp.parse().ok()?;
-        return u64::try_from(at.as_microsecond()).ok().map(Said::Reply);
-    }
-    // The program's own notices look the same but for this.
-    let is_a_hooks = || std::str::from_utf8(line).is_ok_and(|line| line.contains("Stop hook"));
-    if row.operation == "enqueue" {
-        return is_a_hooks().then_some(Said::Enqueued);
+        return said_at(&row).map(Said::Reply);
     }
     let is_notice =
         |origin: &Option<Origin>| origin.as_ref().is_some_and(|origin| origin.kind == "task-notification");
+    let words = |raw: Option<&RawValue>| serde_json::from_str::<String>(raw?.get()).ok();
+    if row.operation == "enqueue" {
+        return words(row.content).map(Said::Enqueued);
+    }
     if is_notice(&row.origin) {
-        return is_a_hooks().then_some(Said::Woken);
+        let told: wire::Said<'_> = serde_json::from_str(row.message?.get()).ok()?;
+        return words(told.content).map(Said::Woken);
     }
     let attachment: Attachment = serde_json::from_str(row.attachment?.get()).ok()?;
     if attachment.kind == "queued_command" {
-        return (is_notice(&attachment.origin) && is_a_hooks()).then_some(Said::Woken);
+        return is_notice(&attachment.origin).then_some(Said::Woken(attachment.prompt));
     }
     (attachment.kind == "hook_additional_context").then_some(Said::Context(attachment.content))
 }

@@ -6,6 +6,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+
 use super::steps::{TRIES, pause, step};
 
 /// The folder of a session's main agent.
@@ -140,6 +142,25 @@ pub(crate) fn all_names(folder: &Path) -> io::Result<Vec<String>> {
         names.extend(entry?.file_name().into_string().ok());
     }
     Ok(names)
+}
+
+/// Makes a file, or sets the time at which it was written, in microseconds since 1970; a link stays what it is.
+///
+/// # Errors
+/// The file system refuses it.
+pub(crate) fn touch(file: &Path, at: u64) -> io::Result<()> {
+    match set_written(file, at) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => write_whole(file, b"", false),
+        set => set,
+    }
+}
+
+fn set_written(file: &Path, at: u64) -> io::Result<()> {
+    step();
+    let micros = i64::try_from(at).unwrap_or(i64::MAX);
+    let time = Timespec { tv_sec: micros / 1_000_000, tv_nsec: micros % 1_000_000 * 1_000 };
+    let both = Timestamps { last_access: time, last_modification: time };
+    Ok(utimensat(CWD, file, &both, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// Waits until nobody else holds this file. It is held until what comes back is dropped, or its process dies.

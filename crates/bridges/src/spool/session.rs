@@ -3,11 +3,12 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
 use super::mailbox::Mailbox;
-use super::place::{MAIN, is_name, is_ours, names, own_folder, read, removed, write_whole};
+use super::place::{MAIN, is_name, is_ours, names, own_folder, read, removed, touch, write_whole};
 use super::steps::step;
 
 /// All joined sessions.
@@ -147,7 +148,7 @@ impl Spool {
             fs::create_dir_all(state)?;
         }
         own_folder(&self.root)?;
-        write_whole(&self.root.join("last"), b"", false)
+        touch(&self.root.join("last"), self.now)
     }
 }
 
@@ -233,6 +234,22 @@ impl Joined {
         let waiter = read(&self.folder.join(MAIN).join("waiter")).ok();
         let waiter = waiter.and_then(|bytes| String::from_utf8(bytes).ok()?.parse().ok());
         waiter.is_some_and(|pid| started(pid).is_some())
+    }
+
+    /// Notes that a hook of the agent's has looked. One call of the system's where it has before: it is the most that
+    /// is done at most hooks.
+    ///
+    /// # Errors
+    /// The spool can't be written.
+    pub(crate) fn looks(&self, agent: &str) -> io::Result<()> {
+        touch(&self.folder.join(agent).join("looked"), self.now)
+    }
+
+    /// When a hook of the agent's has looked last, in microseconds since 1970.
+    pub fn looked(&self, agent: &str) -> Option<u64> {
+        step();
+        let looked = fs::symlink_metadata(self.folder.join(agent).join("looked")).ok()?.modified().ok()?;
+        u64::try_from(looked.duration_since(UNIX_EPOCH).ok()?.as_micros()).ok()
     }
 
     pub(crate) fn resting(&self, agent: &str) -> PathBuf {
