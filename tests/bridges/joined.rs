@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
@@ -95,6 +96,27 @@ fn a_message_skips_what_has_not_started_and_ps_and_withdraw_know_of_it() {
     );
     assert_eq!(home.told("first").as_deref(), Some("[User feedback: use load]"));
     assert_eq!(home.told("first"), None);
+}
+
+/// The hooks were taken out, or switched off, while it runs.
+#[test]
+fn who_does_not_look_any_more_is_not_written_to() {
+    let home = Home::new();
+    home.works("first");
+    let spool = home.0.path().join(".local/state/midturn/joined/first/main/looked");
+    fs::File::open(&spool).unwrap().set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
+    let reply = |hour: u32| {
+        let at = format!("2026-01-01T{hour}:00:00.000Z");
+        json!({"type": "assistant", "timestamp": at, "message": {"id": hour.to_string()}}).to_string()
+    };
+    fs::write(home.0.path().join("first.jsonl"), format!("{}\n{}\n", reply(10), reply(11))).unwrap();
+    let output = home.types(&["send", "main", "hello"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("midturn hooks status"), "{said}");
+    assert!(home.said(&["ps"]).contains("deaf"), "{}", home.said(&["ps"]));
+    home.works("first");
+    home.said(&["send", "main", "hello"]);
+    assert_eq!(home.told("first").as_deref(), Some("[User feedback: hello]"));
 }
 
 /// An agent that types `midturn send` in a command of its own has no person's authority.

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use midturn_bridges::claude::hook::{Around, answer};
-use midturn_bridges::claude::{known, settle};
-use midturn_bridges::spool::{Joined, MAIN, Mailbox, Message, Spool, State, Withdrawn};
+use midturn_bridges::claude::{Look, Waiter, is_deaf, known, settle};
+use midturn_bridges::spool::{Joined, MAIN, Mailbox, Message, Program, Spool, State, Withdrawn};
 use midturn_core::rules::id::MessageId;
 use midturn_core::rules::mail::{Point, Urgency};
 use serde_json::{Value, json};
@@ -203,6 +203,85 @@ fn a_coordinators_message_skips_what_is_left_and_is_never_told_by_us() {
     let up = json!({"to": "main", "message": "done"});
     assert_eq!(world.before(Some(FIXER), "SendMessage", &up), None);
     assert_eq!(world.before(None, "Bash", &bash("make")), None);
+}
+
+/// As Claude Code 2.1.331 notes it: in its queue at once, and behind the tools of the turn that began meanwhile.
+#[test]
+fn what_wakes_a_session_that_was_given_a_prompt_in_this_moment_is_told_once() {
+    let mut world = World::new();
+    let begin = json!({"hook_event_name": "SessionStart", "session_id": SESSION}).to_string();
+    let waiter = Waiter::begins(&world.around(), begin.as_bytes(), 1).unwrap().unwrap();
+    let id = world.send(MAIN, "m", Urgency::FollowUp);
+    let Look::Wakes(words) = waiter.looks(world.now).unwrap() else { panic!("it rests") };
+    assert_eq!(world.hook("UserPromptSubmit", None, &json!({"prompt": "go"})), None);
+    let notice = format!("<summary>Stop hook feedback</summary> Stop hook blocking error: {words}");
+    world.shows(&json!({"type": "queue-operation", "operation": "enqueue", "content": notice}));
+    for _ in 0..12 {
+        world.replies();
+    }
+    let behind = json!({"tool_calls": [{"tool_use_id": "one", "tool_response": "done"}]});
+    assert_eq!(world.hook("PostToolBatch", None, &behind), None, "the program has it");
+    assert_eq!(world.state_of(MAIN, &id), State::Queued);
+    world.shows(&json!({"type": "attachment", "attachment": {"type": "queued_command", "prompt": notice,
+        "commandMode": "task-notification", "origin": {"kind": "task-notification", "producer": "session-task"}}}));
+    world.replies();
+    assert_eq!(world.state_of(MAIN, &id), State::Injected);
+    assert_eq!(world.hook("Stop", None, &json!({})), None);
+}
+
+/// A waiter that is killed has said nothing to the program, and neither has a program that is dead.
+#[test]
+fn what_nobody_was_given_waits_again() {
+    let mut world = World::new();
+    let begin = json!({"hook_event_name": "SessionStart", "session_id": SESSION}).to_string();
+    let waiter = Waiter::begins(&world.around(), begin.as_bytes(), 1).unwrap().unwrap();
+    let id = world.send(MAIN, "m", Urgency::AfterTools);
+    assert!(matches!(waiter.looks(world.now).unwrap(), Look::Wakes(_)));
+    world.hook("UserPromptSubmit", None, &json!({"prompt": "go"}));
+    world.replies();
+    assert_eq!(world.hook("PostToolBatch", None, &json!({"tool_calls": []})), None, "it may be on its way");
+    world.now += 10_000_000;
+    world.replies();
+    let told = world.hook("PostToolBatch", None, &json!({"tool_calls": []})).unwrap();
+    assert_eq!(told["additionalContext"], "[User feedback: text of m]");
+    // The program dies before its transcript shows it, and another process takes the session up.
+    let dead = Program { pid: u32::MAX, started: 1, ..Program::default() };
+    let handed = world.state().join("joined").join(SESSION).join(MAIN).join("handed");
+    let file = fs::read_dir(&handed).unwrap().next().unwrap().unwrap().file_name().into_string().unwrap();
+    let (of_us, _) = file.split_once("-h-").unwrap();
+    fs::rename(handed.join(&file), handed.join(format!("{of_us}-h-{}-{}", dead.pid, dead.started))).unwrap();
+    world.joined().joins(&dead).unwrap();
+    assert_eq!(world.hook("SessionStart", None, &json!({"source": "resume"})), None);
+    assert_eq!(world.state_of(MAIN, &id), State::Queued);
+    let told = world.hook("UserPromptSubmit", None, &json!({"prompt": "go on"})).unwrap();
+    assert_eq!(told["additionalContext"], "[User feedback: text of m]");
+}
+
+/// Between two replies a hook has always run.
+#[test]
+fn who_replies_twice_and_runs_no_hook_does_not_look_any_more() {
+    let mut world = World::new();
+    let says = |world: &mut World, id: &str, model: &str| {
+        world.now += 5_000_000;
+        let at = jiff::Timestamp::from_microsecond(i64::try_from(world.now).unwrap()).unwrap();
+        let message = json!({"id": id, "model": model, "content": []});
+        world.shows(&json!({"type": "assistant", "timestamp": at.to_string(), "message": message}));
+    };
+    world.hook("UserPromptSubmit", None, &json!({"prompt": "go"}));
+    assert!(!is_deaf(&world.joined(), MAIN), "nothing has been said yet");
+    // Two lines of one reply, and one that is the program's own.
+    says(&mut world, "one", "m");
+    says(&mut world, "one", "m");
+    says(&mut world, "x", "<synthetic>");
+    assert!(!is_deaf(&world.joined(), MAIN));
+    world.hook("PostToolBatch", None, &json!({"tool_calls": []}));
+    says(&mut world, "two", "m");
+    assert!(!is_deaf(&world.joined(), MAIN), "a hook has run between the two");
+    says(&mut world, "three", "m");
+    assert!(is_deaf(&world.joined(), MAIN));
+    assert!(!is_deaf(&world.joined(), FIXER), "of which nothing is known");
+    world.hook("Stop", None, &json!({}));
+    assert!(!is_deaf(&world.joined(), MAIN), "it looks again");
 }
 
 /// The progress guard (semantics.md, section 3).

@@ -51,6 +51,14 @@ impl Draft {
     }
 }
 
+/// Why nothing is sent to an agent whose hooks have stopped.
+pub(crate) fn doesnt_look(agent: &str) -> String {
+    format!(
+        "{agent} doesn't look any more: it has gone on since a hook of its ran last, so nothing was sent. `midturn hooks \
+         status` says why; with the hooks installed it looks again, or else type it in the session itself"
+    )
+}
+
 /// Where a message stands by now. `None`: this agent was sent none of this id.
 ///
 /// # Errors

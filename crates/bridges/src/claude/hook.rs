@@ -16,10 +16,11 @@ use midturn_core::rules::mail::{Point, Urgency};
 use midturn_core::rules::settings::Settings;
 use midturn_core::rules::wording::{self, Cause};
 
+use super::sweep::forgets_subagents;
 use super::wire::{Answer, Bash, Call, Input, SendMessage};
 use super::{agents, transcript, wait};
 use crate::spool::{
-    Count, Joined, Landed, MAIN, Mailbox, Message, Program, Refused, Spool, is_name, state_folder, told,
+    By, Count, Joined, Landed, MAIN, Mailbox, Message, Program, Refused, Spool, is_name, state_folder, told,
 };
 
 /// Longer input is that of a call with megabytes in it: it runs.
@@ -153,6 +154,13 @@ impl<'a> Hook<'a> {
     }
 
     fn answer(&self) -> io::Result<Option<Answer>> {
+        let answer = self.acts()?;
+        // What was found is told, whether or not that can be noted.
+        let (Ok(()) | Err(_)) = self.joined.looks(self.agent).and_then(|()| self.spool.touched());
+        Ok(answer)
+    }
+
+    fn acts(&self) -> io::Result<Option<Answer>> {
         match &*self.input.hook_event_name {
             "SessionStart" => self.begins().map(|()| None),
             _ if !self.joined.is_known() => {
@@ -172,21 +180,36 @@ impl<'a> Hook<'a> {
 
     fn joins(&self) -> io::Result<()> {
         self.spool.touched()?;
-        let program = Program {
+        let (known, program) = (self.joined.program(), self.program());
+        if known.is_some_and(|known| !known.is_same_process(&program)) {
+            forgets_subagents(&self.joined)?;
+        }
+        self.joined.joins(&program)?;
+        self.mailbox.made()
+    }
+
+    /// Of two programs that have taken one session up it is the one's that is given a prompt.
+    fn is_still_the_one(&self) -> io::Result<()> {
+        let (known, program) = (self.joined.program(), self.program());
+        let is_noted = known.is_some_and(|known| known.is_same_process(&program));
+        if is_noted || !program.lives() { Ok(()) } else { self.joins() }
+    }
+
+    fn program(&self) -> Program {
+        Program {
             pid: self.around.program,
             started: crate::spool::started(self.around.program).unwrap_or_default(),
             cwd: self.input.cwd.to_string(),
             transcript: PathBuf::from(&*self.input.transcript_path),
             agent: self.around.agent.clone(),
             attended: self.around.attended,
-        };
-        self.joined.joins(&program)?;
-        self.mailbox.made()
+        }
     }
 
     fn looks(&self) -> io::Result<Option<Answer>> {
         match &*self.input.hook_event_name {
             "UserPromptSubmit" => {
+                self.is_still_the_one()?;
                 self.works()?;
                 self.injects(Landed::at(Point::Start), Urgency::FollowUp)
             }
@@ -284,7 +307,8 @@ impl<'a> Hook<'a> {
         }
         let offset =
             self.joined.transcript(self.agent).map_or(0, |transcript| transcript::length(&transcript));
-        let messages = self.mailbox.take(least, offset, false, &landed)?;
+        let by = By { woke: false, pid: self.around.program, started: self.program().started };
+        let messages = self.mailbox.take(least, offset, by, &landed)?;
         if messages.is_empty() {
             return Ok(None);
         }

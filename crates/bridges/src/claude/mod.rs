@@ -13,4 +13,5 @@ mod wire;
 pub use self::agents::{Known, known, meant};
 pub use self::mirror::Mirror;
 pub use self::sweep::sweep;
-pub use self::transcript::{rests, settle};
+pub use self::transcript::{is_deaf, rests, settle};
+pub use self::wait::{Look, Waiter};

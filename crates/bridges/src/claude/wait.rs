@@ -6,6 +6,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use midturn_core::rules::mail::{Point, Urgency};
@@ -16,7 +17,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use super::hook::{Around, now};
 use super::transcript;
 use super::wire::Input;
-use crate::spool::{Joined, Landed, MAIN, Spool, told};
+use crate::spool::{By, Joined, Landed, MAIN, Mailbox, Spool, started, step, told};
 
 /// Claude Code starts a turn with what such a hook says when it ends like this.
 const WAKES: u8 = 2;
@@ -42,31 +43,18 @@ pub(super) fn main(around: &Around, bytes: &[u8]) -> ExitCode {
 
 /// What the session is woken with; `None`: it isn't.
 fn waits(around: &Around, bytes: &[u8]) -> io::Result<Option<String>> {
-    let Ok(input) = serde_json::from_slice::<Input<'_>>(bytes) else { return Ok(None) };
-    let spool = Spool::of(&around.state, around.now);
-    let Some(joined) = spool.session(&input.session_id) else { return Ok(None) };
-    let Some(mailbox) = joined.mailbox(MAIN) else { return Ok(None) };
-    // It can be quicker than the hook that notes the session.
-    spool.touched()?;
-    joined.made()?;
-    mailbox.made()?;
-    let waiter = mailbox.folder().join("waiter");
-    let own = std::process::id().to_string();
+    let Some(waiter) = Waiter::begins(around, bytes, std::process::id())? else { return Ok(None) };
     let watch = Inotify::init(InitFlags::IN_CLOEXEC)?;
     let changes = AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CLOSE_WRITE;
-    watch.add_watch(mailbox.folder(), changes)?;
-    watch.add_watch(&mailbox.arrivals(), changes)?;
-    fs::write(&waiter, &own)?;
+    watch.add_watch(waiter.mailbox.folder(), changes)?;
+    watch.add_watch(&waiter.mailbox.arrivals(), changes)?;
     let program = alive(around.program)?;
     let mut patience = PollTimeout::NONE;
     loop {
-        if fs::read_to_string(&waiter)? != own {
-            return Ok(None);
-        }
-        if transcript::rests(&joined, MAIN)
-            && let Some(text) = takes(&spool_now(around), &joined)?
-        {
-            return Ok(Some(text));
+        match waiter.looks(now())? {
+            Look::Over => return Ok(None),
+            Look::Wakes(text) => return Ok(Some(text)),
+            Look::Nothing => {}
         }
         match changed(&watch, &program, patience)? {
             Change::Ended => return Ok(None),
@@ -77,9 +65,79 @@ fn waits(around: &Around, bytes: &[u8]) -> io::Result<Option<String>> {
     }
 }
 
-/// Time goes on while it waits.
-fn spool_now(around: &Around) -> Spool {
-    Spool::of(&around.state, now())
+/// One that waits behind a session.
+#[derive(Debug)]
+pub struct Waiter {
+    state: PathBuf,
+    joined: Joined,
+    by: By,
+    mailbox: Mailbox,
+    own: String,
+}
+
+/// What a waiter finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// A newer one waits: this one's time is over.
+    Over,
+    /// The session rests, and somebody has written: it is woken with this.
+    Wakes(String),
+    /// Nothing to do.
+    Nothing,
+}
+
+impl Waiter {
+    /// Takes the place of the one that waits. `None`: there is no such session.
+    ///
+    /// # Errors
+    /// The spool can't be used.
+    pub fn begins(around: &Around, bytes: &[u8], own: u32) -> io::Result<Option<Self>> {
+        let Ok(input) = serde_json::from_slice::<Input<'_>>(bytes) else { return Ok(None) };
+        let spool = Spool::of(&around.state, around.now);
+        let Some(joined) = spool.session(&input.session_id) else { return Ok(None) };
+        let Some(mailbox) = joined.mailbox(MAIN) else { return Ok(None) };
+        // It can be quicker than the hook that notes the session.
+        spool.touched()?;
+        joined.made()?;
+        mailbox.made()?;
+        let own = own.to_string();
+        step();
+        fs::write(mailbox.folder().join("waiter"), &own)?;
+        let started = started(around.program).unwrap_or_default();
+        let by = By { woke: true, pid: around.program, started };
+        Ok(Some(Self { state: around.state.clone(), joined, by, mailbox, own }))
+    }
+
+    /// One look, at that time: it goes on while one waits.
+    ///
+    /// # Errors
+    /// The spool can't be used.
+    pub fn looks(&self, now: u64) -> io::Result<Look> {
+        step();
+        if fs::read_to_string(self.mailbox.folder().join("waiter"))? != self.own {
+            return Ok(Look::Over);
+        }
+        if !transcript::rests(&self.joined, MAIN) {
+            return Ok(Look::Nothing);
+        }
+        let text = self.takes(now)?;
+        Ok(text.map_or(Look::Nothing, Look::Wakes))
+    }
+
+    fn takes(&self, now: u64) -> io::Result<Option<String>> {
+        let Some(mailbox) =
+            Spool::of(&self.state, now).session(&self.joined.id).and_then(|joined| joined.mailbox(MAIN))
+        else {
+            return Ok(None);
+        };
+        let offset = self.joined.transcript(MAIN).map_or(0, |transcript| transcript::length(&transcript));
+        let messages = mailbox.take(Urgency::FollowUp, offset, self.by, &Landed::at(Point::Start))?;
+        if messages.is_empty() {
+            return Ok(None);
+        }
+        self.joined.rests(MAIN, false)?;
+        Ok(Some(told(&messages)))
+    }
 }
 
 fn alive(program: u32) -> io::Result<OwnedFd> {
@@ -109,17 +167,4 @@ fn changed(watch: &Inotify, program: &OwnedFd, patience: PollTimeout) -> io::Res
     }
     watch.read_events()?;
     Ok(Change::Came)
-}
-
-fn takes(spool: &Spool, joined: &Joined) -> io::Result<Option<String>> {
-    let Some(mailbox) = spool.session(&joined.id).and_then(|joined| joined.mailbox(MAIN)) else {
-        return Ok(None);
-    };
-    let offset = joined.transcript(MAIN).map_or(0, |transcript| transcript::length(&transcript));
-    let messages = mailbox.take(Urgency::FollowUp, offset, true, &Landed::at(Point::Start))?;
-    if messages.is_empty() {
-        return Ok(None);
-    }
-    joined.rests(MAIN, false)?;
-    Ok(Some(told(&messages)))
 }

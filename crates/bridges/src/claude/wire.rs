@@ -133,8 +133,27 @@ pub(crate) struct Row<'a> {
     pub(crate) timestamp: Cow<'a, str>,
     #[serde(borrow, default)]
     pub(crate) attachment: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) message: Option<&'a RawValue>,
     #[serde(default)]
     pub(crate) origin: Option<Origin>,
+    /// Of the program's own queue: `enqueue`, and later `dequeue` or `remove`.
+    #[serde(default)]
+    pub(crate) operation: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(crate) content: Option<&'a RawValue>,
+}
+
+/// What the model said, or was told.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Said<'a> {
+    /// A reply can be several lines.
+    #[serde(default)]
+    pub(crate) id: Cow<'a, str>,
+    #[serde(default)]
+    pub(crate) model: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(crate) content: Option<&'a RawValue>,
 }
 
 /// Who wrote a line that is no prompt of a person's.
@@ -144,13 +163,18 @@ pub(crate) struct Origin {
     pub(crate) kind: String,
 }
 
-/// What hooks have given.
+/// What hooks have given, or what had waited in the program's own queue.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Attachment {
     #[serde(rename = "type", default)]
     pub(crate) kind: String,
     #[serde(default)]
     pub(crate) content: Vec<String>,
+    /// Of what had waited.
+    #[serde(default)]
+    pub(crate) prompt: String,
+    #[serde(default)]
+    pub(crate) origin: Option<Origin>,
 }
 
 /// A line of a transcript, as far as it says what an agent does.

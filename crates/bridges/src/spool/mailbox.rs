@@ -2,7 +2,7 @@
 //! folder, and whoever comes next finds it there.
 
 use std::cell::RefCell;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,11 +12,8 @@ use midturn_core::rules::mail::{Point, ReturnReason, Urgency};
 use serde::{Deserialize, Serialize};
 
 use super::message::{Message, Name, key};
-use super::place::{alone, alone_now, moved, names, own_folder, read, removed, write_whole};
-
-/// As many messages, and as many bytes of them, as an agent's mailbox holds (semantics.md, section 7).
-const MOST_MESSAGES: usize = 1_024;
-const MOST_BYTES: u64 = 8 * 1024 * 1024;
+use super::place::{all_names, alone_now, moved, names, own_folder, read, removed, write_whole};
+use super::session::started;
 
 /// How many settled ones are kept, so that their senders can ask.
 const SETTLED: usize = 256;
@@ -27,7 +24,7 @@ const FOLDERS: [&str; 7] = ["new", "handed", "taken", "returned", "calls", "runn
 #[derive(Debug)]
 pub struct Mailbox {
     folder: PathBuf,
-    now: u64,
+    pub(super) now: u64,
     /// Why a look failed; it can't say so itself.
     trouble: RefCell<Option<io::Error>>,
     /// Held by whoever takes, until it has said what.
@@ -63,34 +60,6 @@ impl Landed {
     }
 }
 
-/// A message that is in the mailbox.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
-    /// Its file's name.
-    pub name: Name,
-    /// What it is now: the same message may have come before.
-    pub state: State,
-    /// Whether what it was to replace had been read by then, or is unknown.
-    pub too_late: bool,
-}
-
-/// Why a message is not accepted.
-#[derive(Debug, thiserror::Error)]
-pub enum Refused {
-    /// There is no room (semantics.md, section 7).
-    #[error("its mailbox is full; wait until it has read some of it")]
-    Full,
-    /// The same id with another text, or another urgency.
-    #[error("a message with this id was sent before, with another text or urgency; take another id")]
-    Reused,
-    /// `if_queued`, and what it was to replace is not queued any more.
-    #[error("too late: what it was to replace was read already, or has cost a call; nothing was sent")]
-    TooLate,
-    /// The spool can't be written.
-    #[error("the mailbox can't be written: {0}")]
-    Broken(#[from] io::Error),
-}
-
 /// What a withdraw came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withdrawn {
@@ -112,26 +81,45 @@ pub(crate) struct Handed {
     pub(crate) name: Name,
     /// How long the agent's transcript was then: what shows it stands behind that.
     pub(crate) offset: u64,
+    pub(crate) by: By,
+}
+
+/// Who hands something over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct By {
     /// By waking an idle session, not as a hook's context.
     pub(crate) woke: bool,
+    /// The program that it is given to, and when that began: another may take the session up.
+    pub(crate) pid: u32,
+    pub(crate) started: u64,
+}
+
+impl By {
+    /// Whether that program is gone: what it has not shown it never will. One that is not said is not known to be.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.pid != 0 && started(self.pid) != Some(self.started)
+    }
+}
+
+/// What of a mailbox is on its way.
+#[derive(Debug, Default)]
+pub(crate) struct Open {
+    pending: Vec<Name>,
+    handed: Vec<Handed>,
 }
 
 impl Handed {
     fn file(&self) -> String {
-        let how = if self.woke { 'w' } else { 'h' };
-        format!("{}@{}-{}-{how}", self.name, self.at, self.offset)
+        let By { woke, pid, started } = self.by;
+        let how = if woke { 'w' } else { 'h' };
+        format!("{}@{}-{}-{how}-{pid}-{started}", self.name, self.at, self.offset)
     }
 
     fn of_file(file: &str) -> Option<Self> {
         let (name, rest) = file.split_once('@')?;
-        let mut parts = rest.split('-');
-        let (at, offset, how) = (parts.next()?, parts.next()?, parts.next()?);
-        Some(Self {
-            at: at.parse().ok()?,
-            name: name.parse().ok()?,
-            offset: offset.parse().ok()?,
-            woke: how == "w",
-        })
+        let [at, offset, how, pid, started] = rest.split('-').collect::<Vec<_>>().try_into().ok()?;
+        let by = By { woke: how == "w", pid: pid.parse().ok()?, started: started.parse().ok()? };
+        Some(Self { at: at.parse().ok()?, name: name.parse().ok()?, offset: offset.parse().ok()?, by })
     }
 }
 
@@ -159,74 +147,17 @@ impl Mailbox {
         FOLDERS.iter().try_for_each(|part| own_folder(&self.folder.join(part)))
     }
 
-    /// Accepts a message: durable when this returns.
-    ///
-    /// # Errors
-    /// [`Refused`]: then nothing was accepted.
-    pub fn send(
-        &self,
-        message: &Message,
-        supersedes: Option<&MessageId>,
-        if_queued: bool,
-    ) -> Result<Accepted, Refused> {
-        self.made()?;
-        // Two that send one id at once would both find that it is new.
-        let _alone = alone(&self.folder.join("sending"))?;
-        if let Some((name, state, known)) = self.found(&message.from, &message.id)? {
-            let same = known.text == message.text && known.urgency == message.urgency;
-            return if same { Ok(Accepted { name, state, too_late: false }) } else { Err(Refused::Reused) };
-        }
-        self.has_room(message, supersedes.is_some())?;
-        let replaces = match supersedes {
-            Some(id) => self.take_back(&message.from, id, ReturnReason::Superseded)?,
-            None => Withdrawn::Now,
-        };
-        let too_late = replaces != Withdrawn::Now;
-        if too_late && if_queued {
-            return Err(Refused::TooLate);
-        }
-        let name = message.name(self.next_order()?);
-        let bytes = serde_json::to_vec(message).map_err(io::Error::from)?;
-        write_whole(&self.arrivals().join(name.to_string()), &bytes, true)?;
-        Ok(Accepted { name, state: State::Queued, too_late })
-    }
-
-    /// Asked before anything is taken back: who is refused has lost nothing.
-    fn has_room(&self, message: &Message, replaces: bool) -> Result<(), Refused> {
-        let (mut messages, mut bytes) = (0, message.text.len() as u64);
-        for part in ["new", "handed"] {
-            for file in names(&self.folder.join(part))? {
-                messages += 1;
-                // One that is renamed just now is counted where it is found next.
-                bytes +=
-                    fs::symlink_metadata(self.folder.join(part).join(file)).map_or(0, |found| found.len());
-            }
-        }
-        if messages >= MOST_MESSAGES + usize::from(replaces) || bytes > MOST_BYTES {
-            Err(Refused::Full)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Behind all that ever came, whatever the clock says.
-    fn next_order(&self) -> io::Result<u64> {
-        let mut last = 0;
-        for part in ["new", "handed", "taken", "returned"] {
-            let files = names(&self.folder.join(part))?;
-            let orders = files.iter().filter_map(|file| name_in(file)).map(|name| name.order);
-            last = orders.max().unwrap_or_default().max(last);
-        }
-        Ok(self.now.max(last.saturating_add(1)))
-    }
-
     /// What is queued, in order of arrival, also what has expired and nobody has returned yet.
     ///
     /// # Errors
     /// The folder can't be read.
     pub fn pending(&self) -> io::Result<Vec<Name>> {
-        let mut pending: Vec<Name> =
-            names(&self.arrivals())?.iter().filter_map(|file| file.parse().ok()).collect();
+        let mut files = all_names(&self.arrivals())?;
+        if files.iter().any(|file| file.starts_with('.')) {
+            self.mends()?;
+            files = all_names(&self.arrivals())?;
+        }
+        let mut pending: Vec<Name> = files.iter().filter_map(|file| file.parse().ok()).collect();
         pending.sort_unstable();
         Ok(pending)
     }
@@ -250,7 +181,7 @@ impl Mailbox {
         &self,
         least: Urgency,
         offset: u64,
-        woke: bool,
+        by: By,
         landed: &Landed,
     ) -> io::Result<Vec<Message>> {
         let Some(alone) = alone_now(&self.folder.join("taking"))? else { return Ok(Vec::new()) };
@@ -261,9 +192,10 @@ impl Mailbox {
             let from = self.arrivals().join(name.to_string());
             if name.own {
                 moved(&from, &self.folder.join("taken").join(name.to_string()))?;
+                self.forget("taken")?;
                 continue;
             }
-            let to = self.folder.join("handed").join(Handed { at: self.now, name, offset, woke }.file());
+            let to = self.folder.join("handed").join(Handed { at: self.now, name, offset, by }.file());
             if moved(&from, &to)? {
                 match self.read(&to)?.filter(|message| message.sender().is_some()) {
                     Some(message) => {
@@ -350,17 +282,27 @@ impl Mailbox {
         }
     }
 
-    /// Returns all that is still queued, because the session has ended.
+    /// What is not settled now.
+    pub(crate) fn open(&self) -> io::Result<Open> {
+        let handed = self.handed()?.into_iter().map(|(handed, _)| handed).collect();
+        Ok(Open { pending: self.pending()?, handed })
+    }
+
+    /// Returns what was open then and still is, because the session has ended.
     ///
     /// # Errors
     /// The spool can't be written.
-    pub(crate) fn close(&self) -> io::Result<()> {
-        for name in self.pending()? {
-            self.give_back(&name, ReturnReason::Closed)?;
+    pub(crate) fn close(&self, open: &Open) -> io::Result<()> {
+        for name in &open.pending {
+            self.give_back(name, ReturnReason::Closed)?;
         }
-        for (handed, _) in self.handed()? {
+        // What another program was given meanwhile isn't the dead one's.
+        for handed in open.handed.iter().filter(|handed| handed.by.pid == 0 || handed.by.is_dead()) {
             let from = self.folder.join("handed").join(handed.file());
-            moved(&from, &self.returned(&handed.name, ReturnReason::Closed))?;
+            if !moved(&from, &self.returned(&handed.name, ReturnReason::Closed))? {
+                // It was never read.
+                self.give_back(&handed.name, ReturnReason::Closed)?;
+            }
         }
         Ok(())
     }
@@ -371,7 +313,7 @@ impl Mailbox {
         Ok(went)
     }
 
-    fn returned(&self, name: &Name, reason: ReturnReason) -> PathBuf {
+    pub(super) fn returned(&self, name: &Name, reason: ReturnReason) -> PathBuf {
         self.folder.join("returned").join(format!("{name}.{}", reason.as_str()))
     }
 
@@ -385,7 +327,7 @@ impl Mailbox {
 
     /// A message moves forward between two looks, and back to the first folder if it was lost: one more
     /// round finds what has passed the looker.
-    fn found(&self, from: &str, id: &MessageId) -> io::Result<Option<(Name, State, Message)>> {
+    pub(super) fn found(&self, from: &str, id: &MessageId) -> io::Result<Option<(Name, State, Message)>> {
         for _ in 0..2 {
             for part in ["new", "handed", "taken", "returned"] {
                 if let Some(found) = self.found_in(part, from, id)? {
@@ -419,7 +361,7 @@ impl Mailbox {
     }
 
     /// Keeps the newest of what is settled.
-    fn forget(&self, part: &str) -> io::Result<()> {
+    pub(super) fn forget(&self, part: &str) -> io::Result<()> {
         let folder = self.folder.join(part);
         let mut files = names(&folder)?;
         if files.len() <= SETTLED {

@@ -6,6 +6,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+
 use super::steps::{TRIES, pause, step};
 
 /// The folder of a session's main agent.
@@ -80,6 +82,14 @@ pub(crate) fn write_whole(file: &Path, bytes: &[u8], durable: bool) -> io::Resul
     if !durable {
         return Ok(());
     }
+    synced(folder)
+}
+
+/// The names in a folder outlive a loss of power.
+///
+/// # Errors
+/// The file system can't say that.
+pub(crate) fn synced(folder: &Path) -> io::Result<()> {
     step();
     File::open(folder)?.sync_all()
 }
@@ -112,6 +122,16 @@ pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// It can't be read.
 pub(crate) fn names(folder: &Path) -> io::Result<Vec<String>> {
+    let mut names = all_names(folder)?;
+    names.retain(|name| !name.starts_with('.'));
+    Ok(names)
+}
+
+/// The same with what isn't whole yet.
+///
+/// # Errors
+/// It can't be read.
+pub(crate) fn all_names(folder: &Path) -> io::Result<Vec<String>> {
     step();
     let listed = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -119,13 +139,28 @@ pub(crate) fn names(folder: &Path) -> io::Result<Vec<String>> {
     };
     let mut names = Vec::new();
     for entry in listed {
-        if let Ok(name) = entry?.file_name().into_string()
-            && !name.starts_with('.')
-        {
-            names.push(name);
-        }
+        names.extend(entry?.file_name().into_string().ok());
     }
     Ok(names)
+}
+
+/// Makes a file, or sets the time at which it was written, in microseconds since 1970; a link stays what it is.
+///
+/// # Errors
+/// The file system refuses it.
+pub(crate) fn touch(file: &Path, at: u64) -> io::Result<()> {
+    match set_written(file, at) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => write_whole(file, b"", false),
+        set => set,
+    }
+}
+
+fn set_written(file: &Path, at: u64) -> io::Result<()> {
+    step();
+    let micros = i64::try_from(at).unwrap_or(i64::MAX);
+    let time = Timespec { tv_sec: micros / 1_000_000, tv_nsec: micros % 1_000_000 * 1_000 };
+    let both = Timestamps { last_access: time, last_modification: time };
+    Ok(utimensat(CWD, file, &both, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// Waits until nobody else holds this file. It is held until what comes back is dropped, or its process dies.

@@ -3,11 +3,12 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
 use super::mailbox::Mailbox;
-use super::place::{MAIN, is_name, is_ours, names, own_folder, read, removed, write_whole};
+use super::place::{MAIN, is_name, is_ours, names, own_folder, read, removed, touch, write_whole};
 use super::steps::step;
 
 /// All joined sessions.
@@ -42,6 +43,11 @@ impl Program {
             (Some("claude-code"), Some(version)) => format!("Claude Code {}", version.replace('-', ".")),
             _ => "Claude Code".to_owned(),
         }
+    }
+
+    /// Whether it is the same process, wherever that works by now.
+    pub(crate) fn is_same_process(&self, other: &Self) -> bool {
+        (self.pid, self.started) == (other.pid, other.started)
     }
 
     /// Whether it still runs.
@@ -156,7 +162,7 @@ impl Spool {
             fs::create_dir_all(state)?;
         }
         own_folder(&self.root)?;
-        write_whole(&self.root.join("last"), b"", false)
+        touch(&self.root.join("last"), self.now)
     }
 }
 
@@ -166,14 +172,10 @@ impl Joined {
     /// # Errors
     /// The spool can't be written, or is somebody else's.
     pub fn joins(&self, program: &Program) -> io::Result<()> {
-        let known = self.program();
-        if known.as_ref() == Some(program) {
+        if self.program().as_ref() == Some(program) {
             return Ok(());
         }
         self.made()?;
-        if known.is_some() {
-            self.forgets_subagents()?;
-        }
         let bytes = serde_json::to_vec(program).map_err(io::Error::from)?;
         write_whole(&self.folder.join("session.json"), &bytes, false)
     }
@@ -184,18 +186,6 @@ impl Joined {
     /// It is a link, somebody else's, or can't be made.
     pub(crate) fn made(&self) -> io::Result<()> {
         own_folder(&self.folder)
-    }
-
-    /// Another program has taken the session up: its main agent goes on, and nobody else does.
-    fn forgets_subagents(&self) -> io::Result<()> {
-        for agent in self.agents()?.into_iter().filter(|agent| agent != MAIN) {
-            if let Some(mailbox) = self.mailbox(&agent) {
-                mailbox.made()?;
-                mailbox.close()?;
-                self.rests(&agent, true)?;
-            }
-        }
-        Ok(())
     }
 
     /// Whether it has been noted.
@@ -232,23 +222,10 @@ impl Joined {
     pub fn agents(&self) -> io::Result<Vec<String>> {
         let mut agents: Vec<String> = names(&self.folder)?
             .into_iter()
-            .filter(|name| is_name(name) && self.folder.join(name).is_dir())
+            .filter(|name| is_name(name) && is_ours(&self.folder.join(name)).is_ok())
             .collect();
         agents.sort_by_key(|agent| (agent != MAIN, agent.clone()));
         Ok(agents)
-    }
-
-    /// All that is still queued goes back, because the program has ended.
-    ///
-    /// # Errors
-    /// The spool can't be written.
-    pub(crate) fn close(&self) -> io::Result<()> {
-        for agent in self.agents()? {
-            if let Some(mailbox) = self.mailbox(&agent) {
-                mailbox.close()?;
-            }
-        }
-        Ok(())
     }
 
     /// Notes whether an agent rests, between its last word and what it is asked next.
@@ -278,6 +255,22 @@ impl Joined {
         let waiter = read(&self.folder.join(MAIN).join("waiter")).ok();
         let waiter = waiter.and_then(|bytes| String::from_utf8(bytes).ok()?.parse().ok());
         waiter.is_some_and(|pid| started(pid).is_some())
+    }
+
+    /// Notes that a hook of the agent's has looked. One call of the system's where it has before: it is the most that
+    /// is done at most hooks.
+    ///
+    /// # Errors
+    /// The spool can't be written.
+    pub(crate) fn looks(&self, agent: &str) -> io::Result<()> {
+        touch(&self.folder.join(agent).join("looked"), self.now)
+    }
+
+    /// When a hook of the agent's has looked last, in microseconds since 1970.
+    pub fn looked(&self, agent: &str) -> Option<u64> {
+        step();
+        let looked = fs::symlink_metadata(self.folder.join(agent).join("looked")).ok()?.modified().ok()?;
+        u64::try_from(looked.duration_since(UNIX_EPOCH).ok()?.as_micros()).ok()
     }
 
     pub(crate) fn resting(&self, agent: &str) -> PathBuf {

@@ -37,6 +37,17 @@ pub(crate) struct Seen {
 /// Where the model was given something: at which boundary, by which hook there, and where in its words.
 type Place = (usize, usize, usize);
 
+/// Where the model was given a message.
+fn shown(key: Key, told: &[Vec<String>]) -> Vec<Place> {
+    let mut shown = Vec::new();
+    for (at, boundary) in told.iter().enumerate() {
+        for (nth, context) in boundary.iter().enumerate() {
+            shown.extend(context.match_indices(&text(key)).map(|(offset, _)| (at, nth, offset)));
+        }
+    }
+    shown
+}
+
 /// All of a history.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
@@ -44,6 +55,11 @@ pub(crate) struct Log {
     pub(crate) seen: BTreeMap<Key, Seen>,
     /// What a hook that was killed had taken: it may come again behind younger ones.
     pub(crate) lost: BTreeSet<Key>,
+    /// What the program delivers itself, and how often it has.
+    pub(crate) own: BTreeMap<Key, usize>,
+    pub(crate) has_died: bool,
+    /// What was sent in the place of each.
+    pub(crate) instead: BTreeMap<Key, BTreeSet<Key>>,
     pub(crate) wrong: Vec<String>,
 }
 
@@ -100,13 +116,17 @@ impl Log {
     /// What doesn't hold, once nothing is on its way any more. `told`: what the model was given at each boundary.
     pub(crate) fn ends(&mut self, mailbox: &Mailbox, told: &[Vec<String>]) -> Vec<String> {
         let mut places: BTreeMap<Key, Place> = BTreeMap::new();
-        for (key, seen) in &self.seen {
-            let mut shown = Vec::new();
-            for (at, boundary) in told.iter().enumerate() {
-                for (nth, context) in boundary.iter().enumerate() {
-                    shown.extend(context.match_indices(&text(*key)).map(|(offset, _)| (at, nth, offset)));
-                }
+        for (key, delivered) in &self.own {
+            let (shown, state) = (shown(*key, told), mailbox.state(key.0, &id(*key)).unwrap_or_default());
+            // What a killed program had not written went with it.
+            let is_well = shown.len() == *delivered || self.has_died && shown.len() < *delivered;
+            if !is_well || state == Some(State::Queued) {
+                self.wrong
+                    .push(format!("{key:?} is {state:?}, shown {shown:?}, delivered {delivered} times"));
             }
+        }
+        for (key, seen) in &self.seen {
+            let shown = shown(*key, told);
             if shown.len() > 1 {
                 self.wrong.push(format!("{key:?} is doubled: {shown:?}"));
             }
@@ -122,6 +142,11 @@ impl Log {
             let is_replaced = !seen.superseded || state == Some(State::Returned(ReturnReason::Superseded));
             if !(is_well && is_said && is_back && is_replaced) {
                 self.wrong.push(format!("{key:?} is {state:?}, shown {shown:?}: {seen:?}"));
+            }
+            let is_superseded = state == Some(State::Returned(ReturnReason::Superseded));
+            let is_there = |key: &Key| mailbox.state(key.0, &id(*key)).is_ok_and(|state| state.is_some());
+            if is_superseded && !self.instead.get(key).is_some_and(|keys| keys.iter().any(is_there)) {
+                self.wrong.push(format!("{key:?} is gone, and nothing is in its place: {seen:?}"));
             }
             places.extend(shown.first().map(|place| (*key, *place)));
         }

@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use midturn_bridges::claude::sweep;
-use midturn_bridges::spool::{Joined, MAIN, Mailbox, Message, Refused, Spool};
+use midturn_bridges::spool::{Joined, Mailbox, Message, Refused, Spool};
 use midturn_core::rules::mail::Urgency;
 
 use crate::baton::Dice;
 use crate::model::{Key, Log, id, text};
 
 pub(crate) const SESSION: &str = "0e7c0a3c-4a52-4a7a-9d6b-000000000001";
+/// A subagent of its, beside `main`.
+pub(crate) const FIXER: &str = "a0123456789abcdef";
 const SENDERS: [&str; 2] = ["user", "lead"];
 const IDS: usize = 4;
 
@@ -23,12 +25,14 @@ pub(crate) struct World {
     log: Arc<Mutex<Log>>,
     /// How each message is sent, always the same.
     kinds: u64,
+    /// Whose mailbox it is.
+    pub(crate) agent: &'static str,
 }
 
 impl World {
-    pub(crate) fn at(state: PathBuf, kinds: u64) -> Self {
+    pub(crate) fn at(state: PathBuf, kinds: u64, agent: &'static str) -> Self {
         let clock = Arc::new(AtomicU64::new(1_800_000_000_000_000));
-        Self { state, clock, log: Arc::default(), kinds }
+        Self { state, clock, log: Arc::default(), kinds, agent }
     }
 
     /// Later each time.
@@ -50,14 +54,19 @@ impl World {
     }
 
     pub(crate) fn mailbox(&self, now: u64) -> Mailbox {
-        self.joined(now).mailbox(MAIN).unwrap()
+        self.joined(now).mailbox(self.agent).unwrap()
     }
 
-    /// A hook that began then was killed: what it had taken comes again, and may do so behind younger ones.
-    pub(crate) fn loses(&self, began: u64) {
-        let handed = self.state.join("joined").join(SESSION).join(MAIN).join("handed");
-        let files = std::fs::read_dir(handed).into_iter().flatten().flatten();
-        let of_it = files.filter(|file| file.file_name().to_string_lossy().contains(&format!("@{began}-")));
+    fn folder(&self, part: &str) -> PathBuf {
+        self.state.join("joined").join(SESSION).join(self.agent).join(part)
+    }
+
+    /// A hook that began then was killed, or nobody hears it: what it had taken comes again, and may do so behind
+    /// younger ones. `None`: all that was taken.
+    pub(crate) fn loses(&self, began: Option<u64>) {
+        let mark = began.map_or("@".to_owned(), |began| format!("@{began}-"));
+        let files = std::fs::read_dir(self.folder("handed")).into_iter().flatten().flatten();
+        let of_it = files.filter(|file| file.file_name().to_string_lossy().contains(&mark));
         let texts: Vec<String> = of_it.filter_map(|file| std::fs::read_to_string(file.path()).ok()).collect();
         let keys = SENDERS.iter().flat_map(|from| (0..2 * IDS).map(move |id| (*from, id)));
         let lost = keys.filter(|key| texts.iter().any(|of_file| of_file.contains(&text(*key))));
@@ -66,14 +75,19 @@ impl World {
 
     /// A message of which there are two files.
     pub(crate) fn twice(&self) -> Option<Key> {
-        let mailbox = self.state.join("joined").join(SESSION).join(MAIN);
-        let folders =
-            ["new", "handed", "taken", "returned"].map(|part| std::fs::read_dir(mailbox.join(part)));
+        let folders = ["new", "handed", "taken", "returned"].map(|part| std::fs::read_dir(self.folder(part)));
         let files = folders.into_iter().flatten().flatten().flatten();
         let whole = files.filter(|file| !file.file_name().to_string_lossy().starts_with('.'));
         let texts: Vec<String> = whole.filter_map(|file| std::fs::read_to_string(file.path()).ok()).collect();
         let mut keys = SENDERS.iter().flat_map(|from| (0..2 * IDS).map(move |id| (*from, id)));
         keys.find(|key| texts.iter().filter(|of_file| of_file.contains(&text(*key))).count() > 1)
+    }
+
+    /// What a sender has left that isn't whole.
+    pub(crate) fn left(&self) -> Vec<String> {
+        let files = std::fs::read_dir(self.folder("new")).into_iter().flatten().flatten();
+        let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with('.')).collect()
     }
 
     fn message(&self, key: Key, now: u64) -> Message {
@@ -120,7 +134,13 @@ impl World {
         self.log().wrong.push(format!("{what}: {error}"));
     }
 
-    fn send(&self, key: Key, now: u64) {
+    /// The words of a message of its, among others.
+    pub(crate) fn names_in(&self, words: &str) -> Vec<Key> {
+        let keys = SENDERS.iter().flat_map(|from| (0..2 * IDS).map(move |id| (*from, id)));
+        keys.filter(|key| words.contains(&text(*key))).collect()
+    }
+
+    pub(crate) fn send(&self, key: Key, now: u64) {
         let message = self.message(key, now);
         let began = self.log().begins(key, message.urgency);
         match self.mailbox(now).send(&message, None, false) {
@@ -129,10 +149,11 @@ impl World {
         }
     }
 
-    fn replaces(&self, key: Key, old: Key, if_queued: bool, now: u64) {
+    pub(crate) fn replaces(&self, key: Key, old: Key, if_queued: bool, now: u64) {
         let message = self.message(key, now);
         let is_new = self.log().of(key).begun.is_none();
         let began = self.log().begins(key, message.urgency);
+        self.log().instead.entry(old).or_default().insert(key);
         match self.mailbox(now).send(&message, Some(&id(old)), if_queued) {
             Ok(accepted) => {
                 let mut log = self.log();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use midturn_bridges::claude::{Known, Mirror, known, meant, rests, sweep};
+use midturn_bridges::claude::{Known, Mirror, is_deaf, known, meant, rests, sweep};
 use midturn_bridges::spool::{
     Accepted, Joined, Landed, MAIN, Mailbox, Message, Refused, Spool, State, Withdrawn,
 };
@@ -218,6 +218,7 @@ impl Receiver {
             )));
         }
         let message = self.message(args)?;
+        self.listens()?;
         let mailbox = self.mailbox()?;
         let supersedes = args.supersedes.as_deref().map(MessageId::new);
         let accepted = mailbox.send(&message, supersedes.as_ref(), args.if_queued).map_err(refused)?;
@@ -238,6 +239,14 @@ impl Receiver {
             ))),
             State::Queued | State::Injected => Ok(End::Finished),
         }
+    }
+
+    /// What would never be read isn't sent.
+    fn listens(&self) -> Result<(), Failure> {
+        if !is_deaf(&self.joined, &self.agent.id) {
+            return Ok(());
+        }
+        Err(Failure::failed(joined::doesnt_look(self.agent.called())))
     }
 
     fn message(&self, args: &SendArgs) -> Result<Message, Failure> {
@@ -324,7 +333,11 @@ fn agent_value(joined: &Joined, agent: &Known) -> Value {
 }
 
 fn state(joined: &Joined, agent: &Known) -> &'static str {
-    if rests(joined, &agent.id) { "idle" } else { "working" }
+    match (is_deaf(joined, &agent.id), rests(joined, &agent.id)) {
+        (true, _) => "deaf",
+        (false, true) => "idle",
+        (false, false) => "working",
+    }
 }
 
 fn queued(joined: &Joined, agent: &Known) -> usize {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use midturn_bridges::claude::{Known, Mirror, known};
+use midturn_bridges::claude::{Known, Mirror, is_deaf, known};
 use midturn_bridges::spool::{Mailbox, Program, Spool, Withdrawn};
 use midturn_core::engine;
 use midturn_core::engine::ports::Observer;
@@ -19,7 +19,7 @@ use midturn_wire::message::Receipt;
 use parking_lot::Mutex;
 
 use crate::env::{Env, now};
-use crate::joined::{Draft, receipt, refusal, stands};
+use crate::joined::{Draft, doesnt_look, receipt, refusal, stands};
 
 /// How often a session is looked at that somebody follows: nothing tells when its program writes a transcript.
 const LOOK: Duration = Duration::from_millis(150);
@@ -135,6 +135,10 @@ impl Session {
         }
         let receiver = self.receivers().into_iter().find(|receiver| receiver.name.as_str() == to);
         let receiver = receiver.ok_or(Refusal::UnknownAgent(to))?;
+        if is_deaf(&receiver.joined, &receiver.agent.id) {
+            let text = doesnt_look(receiver.name.as_str());
+            return Err(HostError::Conflict { code: "deaf", text });
+        }
         let relation = if from == Sender::User { Relation::Person } else { Relation::Other };
         let from = from.to_string();
         let draft = Draft { from, relation, text: text.to_string(), urgency, id, expires_after };

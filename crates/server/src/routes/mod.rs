@@ -145,7 +145,7 @@ const UNCHANGED: &[(&str, &str)] = &[
     (
         "409",
         "`duplicate_id`, `stale_run`, `too_late`, `limit`, `below_spent`, `not_asked`, `ambiguous`, \
-        `too_many_rules`, `not_live`, `joined`, `already_live`, `gone_on`, `unsaved_work`, `no_branch`, `git_failed`, and what the process \
+        `too_many_rules`, `not_live`, `joined`, `deaf`, `already_live`, `gone_on`, `unsaved_work`, `no_branch`, `git_failed`, and what the process \
         says.",
     ),
     ("413", "`body_too_large`."),

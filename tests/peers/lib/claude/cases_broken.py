@@ -8,12 +8,16 @@ import pathlib
 import stat
 
 from lib import agent as program
+from lib import processes
 from lib.claude import checks, session
+from lib.claude.cases_idle import AGAIN, PATIENCE, state_of
 from lib.claude.cases_killed import SOON, answers, returned
 from lib.claude.cases_soft import DONE, TEXT, played
 from lib.claude.scripts import names
 from lib.claude.server import Server, bash
 from lib.claude.world import World, marked
+
+MANY = 12  # prompts until the program has read its settings
 
 
 def _short(world):
@@ -111,6 +115,37 @@ def _link_or_copy(program_file, copy):
         copy.chmod(0o755)
 
 
+def _goes_on_until(world, server, running, is_deaf):
+    """Prompts until the session is known to look no more, or again: the program reads its settings a moment later."""
+    for turn in range(len(server.of("main")), len(server.of("main")) + MANY):
+        running.type(f"Go on, {turn}.")
+        server.wait_turn("main", turn, PATIENCE)
+        running.see(f"Reply {turn}.")
+        if (state_of(world, "main") == "deaf") == is_deaf:
+            return True
+    return False
+
+
+def uninstalled_while_it_is_open(result, claude):
+    """A session that goes on without our hooks: `send` refuses, `ps` says why, and installed again it is as before."""
+    replies = ["I am idle.", *(f"Reply {turn}." for turn in range(1, 2 * MANY))]
+    with played(claude, lambda _world: {"main": replies}, start=session.terminal) as (world, server, running):
+        running.type(marked("main"))
+        running.see("I am idle.")
+        world.midturn("hooks", "uninstall")
+        result.check("uninstalled: deaf", _goes_on_until(world, server, running, True))
+        refused = world.midturn("send", "main", TEXT, check=False)
+        result.check("uninstalled: refused", refused.returncode == 1 and "look any more" in refused.stderr, refused.stderr)
+        world.midturn("hooks", "install")
+        result.check("installed again: not deaf", _goes_on_until(world, server, running, False))
+        world.send("main", AGAIN)
+        processes.wait_until("it is told", lambda: any(request.count(AGAIN) for request in list(server.requests)), PATIENCE)
+        running.type("/exit")
+        checks.ended(result, "uninstalled", running)
+        checks.never_told(result, "uninstalled", server, "main", TEXT)
+        checks.told_once(result, "installed again", server, "main", AGAIN)
+
+
 def uninstalled_in_the_middle(result, claude):
     """`hooks uninstall` while commands run, in a session that knows our prefix: they and those behind them run on."""
     with played(claude, lambda world: {"main": [_short(world), DONE]}) as (world, server, running):
@@ -120,5 +155,5 @@ def uninstalled_in_the_middle(result, claude):
 
 
 CASES = (
-    spool_made_read_only, spool_is_a_link, no_home, program_is_gone, uninstalled_in_the_middle,
+    spool_made_read_only, spool_is_a_link, no_home, program_is_gone, uninstalled_in_the_middle, uninstalled_while_it_is_open,
 )

@@ -21,7 +21,7 @@ GONE = 5  # seconds for a waiter to notice the end of its session
 HELD = 3.0  # seconds from the last reply under -p to the end: more is being held
 
 
-def _state(world, name):
+def state_of(world, name):
     """What `midturn ps` says of an agent of the one session that has joined, or nothing."""
     said = world.midturn("ps", "--json", check=False).stdout
     joined = (json.loads(said) if said.strip() else {}).get("joined") or []
@@ -32,7 +32,7 @@ def _state(world, name):
 def _is(world, name, state):
     """Waits for a state: the hook that notes it runs beside what the screen shows."""
     def seen():
-        return _state(world, name) == state
+        return state_of(world, name) == state
     processes.wait_until(f"{name} {state}", seen, PATIENCE)
     return True
 
@@ -84,7 +84,7 @@ def woken_again_and_again(result, claude):
 def resting_before_the_first_prompt(result, claude):
     """A session that nobody has given a task yet rests, and is woken."""
     with played(claude, lambda _world: {"main": ["I begin.", DONE]}, start=session.terminal) as (world, server, running):
-        state = processes.wait_until("the session has joined", lambda: _state(world, "main"), PATIENCE)
+        state = processes.wait_until("the session has joined", lambda: state_of(world, "main"), PATIENCE)
         result.equal("fresh: rests", state, "idle")
         # The server tells scripts by their marker, and this is the session's first word.
         world.send("main", f"{marked('main')} {TEXT}")
@@ -131,14 +131,14 @@ def shown_idle_and_working(result, claude):
         running.type(marked("main"))
         world.wait("main.start")
         world.wait("worker.start")
-        result.equal("ps: both work", [_state(world, name) for name in ("main", "worker")], ["working", "working"])
+        result.equal("ps: both work", [state_of(world, name) for name in ("main", "worker")], ["working", "working"])
         table = world.midturn("ps").stdout
         result.check("ps: both in the table", f"{world.session[:8]}/worker" in table and "working" in table, table)
         result.check("ps: the subagent rests", _is(world, "worker", "idle"))
         result.check("ps: the main agent rests", _is(world, "main", "idle"))
         running.type("/exit")
         checks.ended(result, "ps", running)
-        result.equal("ps: gone when it has ended", _state(world, "main"), None)
+        result.equal("ps: gone when it has ended", state_of(world, "main"), None)
         _no_waiter(result, "ps", world)
 
 
