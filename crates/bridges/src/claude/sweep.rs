@@ -9,30 +9,32 @@ use crate::spool::{Joined, MAIN, Mailbox, Spool};
 const MOST_SESSIONS: usize = 512;
 
 /// Brings every session's mail to where it is by now, and gives back what was for one that has ended. Whoever asks
-/// about messages or writes one calls this first.
+/// about messages or writes one calls this first. One that can't be used is left as it is: the others can.
 ///
 /// # Errors
-/// The spool can't be read or written.
+/// The spool can't be read.
 pub fn sweep(spool: &Spool) -> io::Result<()> {
     for (place, joined) in spool.sessions()?.into_iter().enumerate() {
-        let mailboxes = mailboxes(&joined)?;
-        // Looked at first: what another program that takes the session up is given meanwhile is not the dead one's.
-        let open: Vec<_> = mailboxes.iter().map(|(_, mailbox)| mailbox.open()).collect::<Result<_, _>>()?;
-        // Asked before: what a program writes after its transcript was read, and dies, would go back as never read.
-        let lives = joined.program().is_some_and(|program| program.lives());
-        for (agent, mailbox) in &mailboxes {
-            mailbox.mends()?;
-            settle(&joined, agent, mailbox)?;
-        }
-        if lives {
-            continue;
-        }
-        mailboxes.iter().zip(&open).try_for_each(|((_, mailbox), open)| mailbox.close(open))?;
-        if place >= MOST_SESSIONS {
-            joined.remove()?;
-        }
+        let (Ok(()) | Err(_)) = sweep_one(&joined, place >= MOST_SESSIONS);
     }
     Ok(())
+}
+
+fn sweep_one(joined: &Joined, is_one_too_many: bool) -> io::Result<()> {
+    let mailboxes = mailboxes(joined)?;
+    // Looked at first: what another program that takes the session up is given meanwhile is not the dead one's.
+    let open: Vec<_> = mailboxes.iter().map(|(_, mailbox)| mailbox.open()).collect::<Result<_, _>>()?;
+    // Asked before: what a program writes after its transcript was read, and dies, would go back as never read.
+    let lives = joined.program().is_some_and(|program| program.lives());
+    for (agent, mailbox) in &mailboxes {
+        mailbox.mends()?;
+        settle(joined, agent, mailbox)?;
+    }
+    if lives {
+        return Ok(());
+    }
+    mailboxes.iter().zip(&open).try_for_each(|((_, mailbox), open)| mailbox.close(open))?;
+    if is_one_too_many { joined.remove() } else { Ok(()) }
 }
 
 /// Another program has taken the session up: its main agent goes on, and nobody else does.
