@@ -80,19 +80,25 @@ fn a_projects_install_says_whose_code_it_is_and_sets_no_prefix() {
     assert!(!settings.exists() && !home.path("project/.claude").exists());
 }
 
+/// > A1: Settings that are a link, the repository's too, are refused, and nothing is written where they lead
 #[test]
 fn a_link_is_refused() {
     let home = Home::new();
+    fs::create_dir(home.path("project/.claude")).unwrap();
+    symlink(home.path("real.json"), home.path("project/.claude/settings.json")).unwrap();
     fs::write(home.path("real.json"), "{}").unwrap();
     symlink(home.path("real.json"), home.path(".claude/settings.json")).unwrap();
-    for args in [["install"], ["uninstall"]] {
-        let output = home.hooks(&args);
+    let all: [&[&str]; 4] =
+        [&["install"], &["uninstall"], &["install", "--project"], &["uninstall", "--project"]];
+    for args in all {
+        let output = home.hooks(args);
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && told.contains("is a symbolic link"), "{told}");
     }
     assert_eq!(fs::read_to_string(home.path("real.json")).unwrap(), "{}");
 }
 
+/// > A1: Hooks that it plants as if they were ours, a prefix of its own and a switch are shown by `hooks status`; none is taken for ours
 #[test]
 fn the_status_says_what_is_in_the_way() {
     let home = Home::new();
@@ -111,6 +117,13 @@ fn the_status_says_what_is_in_the_way() {
     assert!(
         works && lines.iter().any(|line| line.2.contains("a repository's file runs ./midturn as a hook"))
     );
+    fs::write(&of_project, "{\"env\": {\"CLAUDE_CODE_SHELL_PREFIX\": \"./midturn-exec\"}}").unwrap();
+    let (_, lines) = home.status();
+    let is_told = |line: &(String, String, String)| {
+        line.0 == "prefix" && line.1 != "ok" && line.2.starts_with("./midturn-exec by ")
+    };
+    assert!(lines.iter().any(is_told), "{lines:?}");
+    fs::remove_file(&of_project).unwrap();
     fs::remove_file(home.path(".local/state/midturn/bin/midturn-exec")).unwrap();
     assert_eq!((home.status().0, home.state_of("prefix")), (false, "missing".into()));
 }

@@ -1,5 +1,5 @@
 //! What the seeds promise a person at the terminal (tests/terminal/lines.txt) and at the page (tests/page/lines.txt), what a
-//! day's work asks for (tests/day/lines.txt), and which test proves it: a test quotes its lines in the comment above it, as `/// > 000, 001: No delay`, or as
+//! day's work asks for (tests/day/lines.txt), what is tried against joined agents (tests/bridges/lines.txt), and which test proves it: a test quotes its lines in the comment above it, as `/// > 000, 001: No delay`, or as
 //! `// > 004: …` above a test of the browser.
 
 use std::fmt::Write as _;
@@ -40,7 +40,14 @@ const DAY: Face = Face {
     to_come: &[],
 };
 
-const FACES: [Face; 3] = [TERMINAL, PAGE, DAY];
+const BRIDGES: Face = Face {
+    name: "bridges",
+    head: "# What is tried against corrections inside Claude Code\n\nWho tries what, what comes of it, and the test that tries it. \
+        This page is made from\n`tests/bridges/lines.txt` and from the comments above the tests:\n",
+    to_come: &[],
+};
+
+const FACES: [Face; 4] = [TERMINAL, PAGE, DAY, BRIDGES];
 
 impl Face {
     fn lines(&self) -> Vec<Line> {
@@ -105,7 +112,7 @@ fn lines(file: &str) -> Vec<Line> {
 /// The line that a comment quotes.
 fn quoted(line: &str) -> Option<&str> {
     let quote = line.trim_start().strip_prefix("/// > ")?;
-    let number = quote.strip_prefix('D').unwrap_or(quote);
+    let number = quote.strip_prefix(['D', 'A']).unwrap_or(quote);
     number.starts_with(|c: char| c.is_ascii_digit()).then_some(quote)
 }
 
@@ -184,7 +191,7 @@ fn table(head: &str, lines: &[Line], quotes: &[Quote]) -> String {
         format!("{head}`MIDTURN_TIDY_WRITE=1 cargo test -p midturn-tests --test tidy` writes it.\n");
     let mut heading = String::new();
     for line in lines {
-        let of = if line.seeds.starts_with('D') { "" } else { "Seed " };
+        let of = if line.seeds.starts_with(['D', 'A']) { "" } else { "Seed " };
         let now = format!("{of}{}: {}", line.seeds.replace(", ", " and "), line.heading);
         if now != heading {
             let _ = write!(page, "\n## {now}\n\n| line | test |\n| --- | --- |\n");

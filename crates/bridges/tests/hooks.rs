@@ -318,6 +318,7 @@ fn the_ninth_message_that_would_put_an_end_off_waits_for_the_next_prompt() {
     assert_eq!(told["additionalContext"], "[User feedback: text of ninth]");
 }
 
+/// > A3: What is no input, half of one, of an event that nobody knows: nothing is said, and the session goes on
 #[test]
 fn a_hook_never_holds_a_session_up() {
     let world = World::new();

@@ -1,7 +1,6 @@
 //! The agents of a session, by Claude Code's own names: it notes each subagent in a file beside its transcript.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 
 use super::wire::Meta;
@@ -82,9 +81,4 @@ pub(crate) fn is_above(agents: &[Known], above: &str, below: &str) -> bool {
         at = parent;
     }
     false
-}
-
-/// A session's folder that can't be read is one without agents; a spool that can't is not.
-pub(crate) fn is_gone(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound
 }

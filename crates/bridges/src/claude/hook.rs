@@ -154,6 +154,7 @@ impl<'a> Hook<'a> {
     }
 
     fn answer(&self) -> io::Result<Option<Answer>> {
+        self.joined.is_ours(&self.mailbox)?;
         let answer = self.acts()?;
         // What was found is told, whether or not that can be noted.
         let (Ok(()) | Err(_)) = self.joined.looks(self.agent).and_then(|()| self.spool.touched());

@@ -9,14 +9,15 @@ use crate::spool::{Joined, MAIN, Mailbox, Spool};
 const MOST_SESSIONS: usize = 512;
 
 /// Brings every session's mail to where it is by now, and gives back what was for one that has ended. Whoever asks
-/// about messages or writes one calls this first.
+/// about messages or writes one calls this first. One that can't be used is left as it is: the others can.
 ///
 /// # Errors
-/// The spool can't be read or written.
+/// The spool can't be read.
 pub fn sweep(spool: &Spool) -> io::Result<()> {
     for (place, joined) in spool.sessions()?.into_iter().enumerate() {
-        if !settled(&joined)? && place >= MOST_SESSIONS {
-            joined.remove()?;
+        match settled(&joined) {
+            Ok(false) if place >= MOST_SESSIONS => joined.remove()?,
+            Ok(_) | Err(_) => {}
         }
     }
     Ok(())
@@ -25,7 +26,7 @@ pub fn sweep(spool: &Spool) -> io::Result<()> {
 /// The same for one session. `false`: its program has ended.
 ///
 /// # Errors
-/// As there.
+/// It can't be used.
 pub(super) fn settled(joined: &Joined) -> io::Result<bool> {
     let mailboxes = mailboxes(joined)?;
     // Looked at first: what another program that takes the session up is given meanwhile is not the dead one's.

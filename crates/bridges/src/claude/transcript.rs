@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use serde_json::value::RawValue;
 
-use super::agents::is_gone;
 use super::wire::{self, Attachment, Origin, Row};
 use crate::spool::{Handed, Joined, Mailbox, step};
 
@@ -41,7 +41,7 @@ enum Said {
 /// nothing shows yet.
 ///
 /// # Errors
-/// The spool can't be written, or the transcript can't be read.
+/// The spool can't be written.
 pub fn settle(joined: &Joined, agent: &str, mailbox: &Mailbox) -> io::Result<()> {
     let handed = mailbox.handed()?;
     let (Some((first, _)), Some(transcript)) = (handed.first(), joined.transcript(agent)) else {
@@ -50,10 +50,8 @@ pub fn settle(joined: &Joined, agent: &str, mailbox: &Mailbox) -> io::Result<()>
     // Asked before the transcript is read: what a program writes before it dies is in there.
     let dead: Vec<bool> = handed.iter().map(|(handed, _)| handed.by.is_dead()).collect();
     let from = handed.iter().map(|(handed, _)| handed.offset).min().unwrap_or(first.offset);
-    let said = match read(&transcript, from) {
-        Err(error) if is_gone(&error) => return Ok(()),
-        said => said?,
-    };
+    // Without it nothing shows.
+    let Ok(said) = read(&transcript, from) else { return Ok(()) };
     // A line is what one hand-over gave, be it of several messages.
     let mut used: HashMap<usize, u64> = HashMap::new();
     for ((handed, message), dead) in handed.iter().zip(dead) {
@@ -138,7 +136,7 @@ fn ends_interrupted(transcript: &Path) -> bool {
 }
 
 fn end_of(transcript: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(transcript)?;
+    let mut file = opened(transcript)?;
     file.seek(SeekFrom::Start(length(transcript).saturating_sub(END)))?;
     let mut bytes = Vec::new();
     file.take(END).read_to_end(&mut bytes)?;
@@ -151,9 +149,16 @@ pub(crate) fn length(transcript: &Path) -> u64 {
     std::fs::metadata(transcript).map_or(0, |found| found.len())
 }
 
+/// Whatever is named as a transcript: what is no file isn't there, and a pipe keeps nobody waiting.
+pub(super) fn opened(transcript: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(transcript)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
+}
+
 fn read(transcript: &Path, from: u64) -> io::Result<Vec<(u64, Said)>> {
     step();
-    let mut file = File::open(transcript)?;
+    let mut file = opened(transcript)?;
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
     file.take(MOST).read_to_end(&mut bytes)?;

@@ -98,6 +98,7 @@ impl Waiter {
         let Some(mailbox) = joined.mailbox(MAIN) else { return Ok(None) };
         // It can be quicker than the hook that notes the session.
         spool.touched()?;
+        joined.is_ours(&mailbox)?;
         joined.made()?;
         mailbox.made()?;
         let own = own.to_string();

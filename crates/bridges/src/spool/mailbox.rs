@@ -12,7 +12,9 @@ use midturn_core::rules::mail::{Point, ReturnReason, Urgency};
 use serde::{Deserialize, Serialize};
 
 use super::message::{Message, Name, key};
-use super::place::{all_names, alone_now, moved, names, own_folder, read, removed, write_whole};
+use super::place::{
+    all_names, alone_now, is_ours_or_none, moved, names, own_folder, read, removed, write_whole,
+};
 use super::session::started;
 
 /// How many settled ones are kept, so that their senders can ask.
@@ -138,6 +140,15 @@ impl Mailbox {
         &self.folder
     }
 
+    /// Whether nobody has put a link, or a folder that others can write, in the place of one of its own.
+    ///
+    /// # Errors
+    /// Somebody has: nothing in it is touched.
+    pub(crate) fn is_ours(&self) -> io::Result<()> {
+        is_ours_or_none(&self.folder)?;
+        FOLDERS.iter().try_for_each(|part| is_ours_or_none(&self.folder.join(part)))
+    }
+
     /// Makes its folders.
     ///
     /// # Errors
@@ -202,8 +213,8 @@ impl Mailbox {
                         self.lands(&name, landed)?;
                         taken.push(message);
                     }
-                    // None of ours: it would be in the way for ever.
-                    None => drop(removed(&to)?),
+                    // None of ours: it would be in the way for ever. A folder can't be removed, and is in no way there.
+                    None => drop(removed(&to)),
                 }
             }
         }

@@ -1,12 +1,12 @@
 //! Folders that nobody else can write, and files that are whole before they have their name.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+use rustix::fs::{AtFlags, CWD, OFlags, Timespec, Timestamps, utimensat};
 
 use super::steps::{TRIES, pause, step};
 
@@ -56,6 +56,15 @@ pub(crate) fn is_ours(folder: &Path) -> io::Result<()> {
     }
     let what = format!("{} is a link, or others can write it", folder.display());
     Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
+}
+
+/// # Errors
+/// As [`own_folder`]; where nothing is nothing is wrong.
+pub(crate) fn is_ours_or_none(folder: &Path) -> io::Result<()> {
+    match is_ours(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        ours => ours,
+    }
 }
 
 /// Writes a file that has its name only once it is whole.
@@ -109,12 +118,21 @@ fn write_new(file: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
 /// It isn't there, or is none of ours.
 pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
     step();
-    let found = fs::symlink_metadata(file)?;
+    let none_of_ours = || io::Error::new(io::ErrorKind::InvalidData, "it is no record of Midturn's");
+    // A pipe would make us wait.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(file).map_err(|error| {
+        let is_a_link = error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
+        if is_a_link { none_of_ours() } else { error }
+    })?;
+    let found = opened.metadata()?;
     if !found.is_file() || found.len() > LONGEST {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no record of Midturn's"));
+        return Err(none_of_ours());
     }
     step();
-    fs::read(file)
+    let mut bytes = Vec::new();
+    opened.take(LONGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The names in a folder; none where there is no folder. What begins with a dot is not whole yet.
@@ -183,7 +201,7 @@ pub(crate) fn alone(file: &Path) -> io::Result<File> {
 /// It can't be made.
 pub(crate) fn alone_now(file: &Path) -> io::Result<Option<File>> {
     step();
-    let no_link = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let no_link = OFlags::NOFOLLOW.bits().cast_signed();
     let mut open = fs::OpenOptions::new();
     let held = open.write(true).create(true).truncate(false).mode(0o600).custom_flags(no_link).open(file)?;
     step();

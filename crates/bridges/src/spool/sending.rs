@@ -126,8 +126,8 @@ impl Mailbox {
                 Some((name, old)) if self.is_replaced(&old)? => {
                     moved(&from, &self.arrivals().join(name.to_string())).map(drop)?;
                 }
-                // Nobody was told that it was accepted.
-                _ => removed(&from).map(drop)?,
+                // Nobody was told that it was accepted. What can't be removed is no sender's.
+                _ => drop(removed(&from)),
             }
         }
         Ok(())

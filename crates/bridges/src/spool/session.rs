@@ -8,7 +8,9 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 
 use super::mailbox::Mailbox;
-use super::place::{MAIN, is_name, is_ours, names, own_folder, read, removed, touch, write_whole};
+use super::place::{
+    MAIN, is_name, is_ours, is_ours_or_none, names, own_folder, read, removed, touch, write_whole,
+};
 use super::steps::step;
 
 /// All joined sessions.
@@ -147,6 +149,7 @@ impl Spool {
             ours => ours?,
         }
         let ids = names(&self.root)?.into_iter().filter_map(|id| self.session(&id));
+        let ids = ids.filter(|joined| is_ours(&joined.folder).is_ok());
         let mut sessions: Vec<_> = ids.filter_map(|joined| Some((joined.joined_at()?, joined))).collect();
         sessions.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
         Ok(sessions.into_iter().map(|(_, joined)| joined).collect())
@@ -188,6 +191,16 @@ impl Joined {
         own_folder(&self.folder)
     }
 
+    /// Whether it can be used, down to the mailbox of an agent.
+    ///
+    /// # Errors
+    /// Somebody has put a link, or a folder that others can write, in the place of one of ours.
+    pub(crate) fn is_ours(&self, mailbox: &Mailbox) -> io::Result<()> {
+        self.folder.parent().map_or(Ok(()), is_ours_or_none)?;
+        is_ours_or_none(&self.folder)?;
+        mailbox.is_ours()
+    }
+
     /// Whether it has been noted.
     pub fn is_known(&self) -> bool {
         step();
@@ -223,6 +236,7 @@ impl Joined {
         let mut agents: Vec<String> = names(&self.folder)?
             .into_iter()
             .filter(|name| is_name(name) && is_ours(&self.folder.join(name)).is_ok())
+            .filter(|name| Mailbox::at(self.folder.join(name), self.now).is_ours().is_ok())
             .collect();
         agents.sort_by_key(|agent| (agent != MAIN, agent.clone()));
         Ok(agents)

@@ -31,8 +31,13 @@ const COMES: Duration = Duration::from_secs(10);
 pub(super) async fn list(State(app): State<Arc<App>>) -> Reply<Sessions> {
     let mut sessions: Vec<Session> = app.host.live().iter().rev().map(Session::from).collect();
     for joined in app.host.joined() {
-        joined.look().await?;
-        sessions.push(joined::session(&*joined));
+        match joined.look().await {
+            Ok(()) => sessions.push(joined::session(&*joined)),
+            // The others can be shown.
+            Err(error) => {
+                tracing::warn!(%error, session = joined.id(), "a joined session can't be looked at")
+            }
+        }
     }
     for stored in app.host.archive().sessions().await? {
         if sessions.iter().all(|live| live.session != stored.record.id.as_str()) {

@@ -252,8 +252,8 @@ fn prefixes(at: &Look, seen: &[Seen]) -> Vec<Line> {
     if !lines.is_empty() {
         return lines;
     }
-    let found =
-        "not set: an urgent message looks for a command's processes by itself, and may miss some".to_owned();
+    let found = "not set: an urgent message skips what has not started, and waits for the command that runs"
+        .to_owned();
     let mend = match exec.to_str().is_some_and(entries::can_be_a_prefix) {
         true => "midturn hooks install",
         false => "a XDG_STATE_HOME without blanks, then midturn hooks install",

@@ -1,12 +1,12 @@
 //! What a line of a transcript says that a session's events tell, and reading the lines that are new.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use serde_json::Value;
 
 use super::super::agents::is_gone;
+use super::super::transcript::opened;
 use super::super::wire::{Beside, Block, Content, Line, Prompt, Reply, Usage};
 
 /// As much of a transcript as is read at once. Of a longer one the end is shown.
@@ -61,16 +61,11 @@ pub(super) struct Part {
 /// # Errors
 /// The transcript can't be read.
 pub(super) fn behind(transcript: &Path, from: u64) -> io::Result<(Vec<Said>, u64)> {
-    let mut file = match File::open(transcript) {
+    let mut file = match opened(transcript) {
         Err(error) if is_gone(&error) => return Ok((Vec::new(), from)),
         opened => opened?,
     };
-    let found = file.metadata()?;
-    // A fifo would hold whoever reads it.
-    if !found.is_file() {
-        return Ok((Vec::new(), from));
-    }
-    let start = from.max(found.len().saturating_sub(MOST));
+    let start = from.max(file.metadata()?.len().saturating_sub(MOST));
     file.seek(SeekFrom::Start(start))?;
     let mut lines = BufReader::new(file.take(MOST));
     let (mut said, mut at) = (Vec::new(), start);
@@ -81,7 +76,9 @@ pub(super) fn behind(transcript: &Path, from: u64) -> io::Result<(Vec<Said>, u64
         line.clear();
         let read = lines.read_until(b'\n', &mut line)?;
         if !line.ends_with(b"\n") {
-            return Ok((said, at));
+            // A line that is longer than all that is read at once would be read for ever; what is left of it is none.
+            let is_endless = read as u64 == MOST;
+            return Ok((said, if is_endless { at + MOST } else { at }));
         }
         if is_whole {
             says(&line, &mut said);
