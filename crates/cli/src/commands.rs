@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 
 use clap::CommandFactory;
 use midturn_tools::programs;
@@ -148,7 +149,9 @@ pub(crate) fn put(text: &str) -> Result<Reader, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: the system has no room for it.
-pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+pub(crate) fn block_on<'a, T>(future: impl Future<Output = T> + 'a) -> Result<T, Failure> {
+    // One type for all commands: else tokio's whole runtime is compiled for each of them.
+    let future: Pin<Box<dyn Future<Output = T> + 'a>> = Box::pin(future);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;

@@ -1,12 +1,13 @@
 //! The small values of the format: with their places, or written in one way or another.
 
+mod at;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
-use serde_saphyr::Spanned;
 
 use crate::error::Place;
 
@@ -19,13 +20,6 @@ pub struct At<T> {
     pub place: Place,
     /// What stands there.
     pub value: T,
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spanned = Spanned::<T>::deserialize(deserializer)?;
-        Ok(Self { value: spanned.value, place: spanned.referenced.into() })
-    }
 }
 
 /// A map whose keys are the file's own, in the file's order.

@@ -130,5 +130,16 @@ impl ToolContext {
 pub(crate) async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
-    spawn_blocking(work).await.map_err(io::Error::other)
+    // One type of task for all of it: else tokio's are compiled for each.
+    let done = Arc::new(Mutex::new(None));
+    let task: Box<dyn FnOnce() + Send> = Box::new({
+        let done = done.clone();
+        move || {
+            let result = work();
+            *done.lock() = Some(result);
+        }
+    });
+    spawn_blocking(task).await.map_err(io::Error::other)?;
+    let done = done.lock().take();
+    done.ok_or_else(|| io::Error::other("the work ended without a result"))
 }

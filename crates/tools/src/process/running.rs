@@ -85,7 +85,7 @@ impl Running {
                 biased;
                 said = reports.next_line() => {
                     let report = said.ok().flatten();
-                    return (report.and_then(|report| serde_json::from_str(&report).ok()), cause);
+                    return (report.and_then(|report| serde_json::from_slice(report.as_bytes()).ok()), cause);
                 }
                 () = cancel.cancelled(), if cause == Cause::Itself => Cause::Cancelled,
                 () = &mut deadline, if cause == Cause::Itself => Cause::TimedOut,

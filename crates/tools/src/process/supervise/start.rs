@@ -1,7 +1,7 @@
 //! Starts the command: a process that locks itself up and becomes it.
 
 use std::ffi::OsString;
-use std::io::{self, PipeWriter, Write as _};
+use std::io::{self, PipeWriter, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
@@ -20,11 +20,13 @@ pub(super) fn start(order: &LaunchOrder) -> Result<Pid, Report> {
 
 /// Forks, since what locks a process up is done by that process.
 fn try_start(order: &LaunchOrder) -> io::Result<Result<Pid, Report>> {
-    let (failure, tell) = io::pipe()?;
+    let (mut failure, tell) = io::pipe()?;
     let Some(child) = fork()? else { become_command(order, tell) };
     drop(tell);
     // It ends when a program is executed: until then the child has the pipe, and tells.
-    let Ok(report) = serde_json::from_reader(failure) else { return Ok(Ok(child)) };
+    let mut told = Vec::new();
+    let _cut = failure.read_to_end(&mut told);
+    let Ok(report) = serde_json::from_slice(&told) else { return Ok(Ok(child)) };
     waitpid(child, None)?;
     Ok(Err(report))
 }
