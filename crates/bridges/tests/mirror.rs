@@ -279,6 +279,7 @@ fn a_subagent_has_its_name_its_prompt_and_its_coordinators_words() {
         json!({"type": "queued_command", "prompt": "Use the other name.", "origin": {"kind": "coordinator"}});
     world.line(FIXER, "attachment", &json!({"attachment": attachment}));
     let told = world.look();
+    assert_eq!(told.matches(" main 1.1 model_started").count(), 1, "{told}");
     let of_fixer: String = told
         .lines()
         .filter(|line| line.contains(" fixer "))

@@ -44,7 +44,7 @@ pub(super) struct Followed {
     run: RunId,
     turn: TurnId,
     is_running: bool,
-    /// What its runs have used together, and how often its model was asked.
+    /// What its run has used, and how often its model was asked in all.
     usage: Usage,
     asked: u64,
     /// Its model is asked next.
@@ -230,6 +230,7 @@ impl Followed {
         }
         self.run += 1;
         (self.turn, self.is_running, self.is_due) = (0, true, true);
+        self.usage = Usage::default();
         self.turn_calls = TurnCalls::default();
         self.tells(at, EventKind::RunStarted { trigger });
     }
@@ -269,7 +270,7 @@ impl Followed {
                 self.replied(last);
                 // Of a transcript that is read from its middle.
                 self.starts(last, Trigger::Mail(Vec::new()));
-                self.is_due |= self.calls.is_empty() && self.turn_calls.all == 0;
+                self.is_due = !self.awaits_reply;
                 self.asks(last);
                 self.awaits_reply = false;
                 self.reply = Some(part);
@@ -330,8 +331,12 @@ impl Followed {
     }
 
     fn finishes(&mut self, at: u64, call: Call, status: ToolStatus, text: String) {
-        let bytes = text.len() as u64;
-        let mut output = text;
+        // What the program puts before a hook's words says nothing to people.
+        let mut output = match (status, text.find("[Skipped: ")) {
+            (ToolStatus::Skipped, Some(begins)) => text[begins..].to_owned(),
+            _ => text,
+        };
+        let bytes = output.len() as u64;
         output.truncate(output.floor_char_boundary(MOST_OUTPUT));
         let is_error = status != ToolStatus::Completed;
         self.tells(
@@ -453,8 +458,9 @@ impl Followed {
     /// Its program has ended.
     pub(super) fn closes(&mut self, now: u64) {
         self.replied(self.at);
+        let has_ended = self.calls.is_empty() && !self.is_due && !self.awaits_reply;
         self.drops_calls(now, ToolStatus::Unknown);
-        self.ends(now, Outcome::Stopped);
+        self.ends(now, if has_ended { Outcome::Finished } else { Outcome::Stopped });
         self.tells(now, EventKind::AgentClosed {});
     }
 }

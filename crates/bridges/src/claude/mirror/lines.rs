@@ -5,7 +5,6 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::super::agents::is_gone;
 use super::super::transcript::opened;
 use super::super::wire::{Beside, Block, Content, Line, Prompt, Reply, Usage};
 
@@ -62,7 +61,7 @@ pub(super) struct Part {
 /// The transcript can't be read.
 pub(super) fn behind(transcript: &Path, from: u64) -> io::Result<(Vec<Said>, u64)> {
     let mut file = match opened(transcript) {
-        Err(error) if is_gone(&error) => return Ok((Vec::new(), from)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), from)),
         opened => opened?,
     };
     let start = from.max(file.metadata()?.len().saturating_sub(MOST));
