@@ -443,7 +443,7 @@ async fn state(rig: &Rig) -> (usize, Value, Value) {
     (rig.archive.count(), agents, sessions)
 }
 
-/// > A5: A page of another origin that writes to Midturn's port is refused; a mailbox is no address that it could write to
+/// > A5: A page of another origin that writes to Midturn's port is refused, whatever it writes to: a joined agent's mailbox has no other address
 #[tokio::test]
 async fn two_hundred_hostile_requests_are_refused_and_change_nothing() {
     let rig = Rig::start().await;

@@ -6,8 +6,10 @@ known that nothing was told twice.
 """
 
 import contextlib
+import tempfile
 import time
 
+from lib import agent as midturn
 from lib import processes
 from lib.claude import checks, scripts, session
 from lib.claude.scripts import coordinator, five_steps, names, send_message
@@ -248,6 +250,35 @@ def idle_is_woken(result, claude):
         processes.wait_until("the end of the waiting hook", lambda: not world.living("hook"), 5)
 
 
+def watched(result, claude):
+    """What `midturn watch` tells is what the requests show: the calls skipped, where the text was read, and each end."""
+    def scripts_of(world):
+        waits = f"while ! test -e {world.flag('go')}; do sleep 0.1; done"
+        calls = [bash(world.step("worker0", 0, waits)), *(bash(world.step(name, 0)) for name in names("worker")[1:])]
+        return {"main": coordinator(world, ["worker"], [("watched", send_message("worker", TEXT))], later=0), "worker": [calls, DONE]}
+
+    with played(claude, scripts_of) as (world, server, running), tempfile.TemporaryFile("w+") as output:
+        world.wait("worker0.start")
+        command = [str(midturn.binary()), "watch"]
+        with processes.running(command, cwd=world.project, env=world.environment(), stdout=output, stderr=output) as watching:
+            def told(line):
+                return line in processes.written(output).splitlines()
+
+            processes.wait_until("somebody who watches", lambda: told(f"watching {world.session} (Ctrl-C ends)"), 30)
+            world.flag("watched").touch()
+            processes.wait_until("the message", lambda: told(f"worker: message from main (next_boundary): {TEXT}"), 30)
+            world.flag("go").touch()
+            checks.ended(result, "watched", running)
+            result.equal("watched: it ends with the session", watching.wait(30), 0)
+        checks.skips(result, "watched", (world, server, "worker"), TEXT, steps=names("worker"))
+        lines = processes.written(output).splitlines()
+        skipped = "worker: Bash skipped: [Skipped: message received from main before this ran]"
+        result.equal("watched: calls skipped", lines.count(skipped), scripts.STEPS - 1)
+        result.equal("watched: read once", [line for line in lines if "mail read" in line], ["worker: mail read at C, 4 skipped"])
+        ends = [line for line in lines if line.startswith(("worker: finished", "worker: stopped", "worker: failed"))]
+        result.equal("watched: the end of the subagent's run", ends, ["worker: finished after 2 turns"])
+
+
 def uninstalled(result, claude):
     """`uninstall` gives the settings back byte for byte, and a session then is as it was without us."""
     with World(claude) as world:
@@ -269,5 +300,5 @@ def uninstalled(result, claude):
 CASES = (
     send_message_installed, send_message_by_id, send_to_a_subagent, send_to_main, send_to_main_by_default, follow_up,
     at_the_last_word, mcp_calls, reads_that_have_not_begun, reads_that_run, two_subagents, same_commands, idle_is_woken,
-    uninstalled,
+    watched, uninstalled,
 )
