@@ -80,6 +80,8 @@ test('a joined session is seen on the page, and corrected in the middle of its t
       program.says('m2', { type: 'text', text: 'As corrected.' });
       program.hook('Stop');
       await log(page).getByText('As corrected.').first().waitFor();
+      for (const name of ['Diff', 'Plan']) assert.equal(await page.getByRole('tab', { name }).count(), 0, name);
+      assert.equal(await page.getByRole('button', { name: '+ Agent' }).count(), 0);
       if (process.env.MIDTURN_PAGE_PICTURE) await page.screenshot({ path: process.env.MIDTURN_PAGE_PICTURE });
     });
 

@@ -234,6 +234,11 @@ export class Page {
     return this.watched !== null && this.watched.line !== "stored" && this.watched.line !== "refused";
   }
 
+  /** Whether it runs in another program: there are its messages, and the rest is done there. */
+  get isJoined() {
+    return this.watched?.session.joined !== undefined;
+  }
+
   /** Whether the chosen agent's run was asked to end, and has not ended. */
   get isStopping() {
     const agent = this.chosen;

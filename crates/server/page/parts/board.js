@@ -20,7 +20,7 @@ export function board(page) {
       ${repeat(all, ({ name }) => name, (row) => one(page, row))}
     </ul>
     ${all.length === 0 ? html`<p class="quiet">No agents yet</p>` : ""}
-    ${page.isLive
+    ${page.isLive && !page.isJoined
       ? html`<button class="plain wide" @click=${() => openDialog(page, { kind: "spawn" })}>+ Agent</button>`
       : ""}
   </nav>`;

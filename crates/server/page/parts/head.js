@@ -90,26 +90,30 @@ export function title(page) {
     <h2>${agent || "No agent yet"}</h2>
     <p class="quiet">${facts(page)}</p>
     <div class="tabs" role="tablist" aria-label="What is shown" @keydown=${(/** @type {KeyboardEvent} */ event) => arrows(page, event)}>
-      ${TABS.map(([tab, name]) => html`<button id="tab-${tab}" role="tab" aria-controls="shown" aria-selected=${page.tab === tab}
+      ${tabs(page).map(([tab, name]) => html`<button id="tab-${tab}" role="tab" aria-controls="shown" aria-selected=${page.tab === tab}
         tabindex=${page.tab === tab ? 0 : -1} @click=${() => page.show(tab)}>${name}</button>`)}
     </div>
-    ${agent && page.isLive && !chosen?.is_closed ? acts(page) : nothing}
+    ${agent && page.isLive && !page.isJoined && !chosen?.is_closed ? acts(page) : nothing}
   </div>`;
 }
 
 /** @type {[Tab, string][]} */
 const TABS = [["talk", "Conversation"], ["plan", "Plan"], ["diff", "Diff"]];
 
+/** What there is to be shown: of another program's agent what is said. @param {Page} page */
+const tabs = (page) => (page.isJoined ? TABS.slice(0, 1) : TABS);
+
 /**
  * @param {Page} page
  * @param {KeyboardEvent} event
  */
 function arrows(page, event) {
-  const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? TABS.length - 1 : 0;
+  const all = tabs(page);
+  const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? all.length - 1 : 0;
   if (step === 0) return;
   event.preventDefault();
-  const at = TABS.findIndex(([tab]) => tab === page.tab);
-  const [tab] = TABS[(at + step) % TABS.length];
+  const at = all.findIndex(([tab]) => tab === page.tab);
+  const [tab] = all[(at + step) % all.length];
   page.show(tab);
   document.getElementById(`tab-${tab}`)?.focus();
 }
