@@ -218,9 +218,9 @@ fn files_have_at_most_500_lines_without_their_tests() {
 /// commands as a shell does: 1,500; what attacks got through is mended, agents have repositories of their own, and the lead
 /// commits by a tool: 3,000. A day's work: 5,500, of which 1,800 see to folders and
 /// conflicts of files, 1,500 to what a run leaves (a process that holds the store removes it, too), 900 to undo.
-/// Corrections inside Claude Code: 5,000, of which 1,600 see to a person's settings and back again, 800 run its
-/// commands, 900 show its sessions on every face, 100 see to what killed senders and programs leave.)
-const LINES_OF_CODE: usize = 67_600;
+/// Corrections inside Claude Code: 5,700, of which 1,600 see to a person's settings and back again, 1,600 show its
+/// sessions on every face, 800 run its commands, 100 see to what killed senders and programs leave.)
+const LINES_OF_CODE: usize = 68_400;
 
 #[test]
 fn the_house_grows_only_where_somebody_says_so() {

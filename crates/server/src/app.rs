@@ -13,8 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::host::{Host, Live};
-use crate::joined::{self, Joined};
+use crate::host::{Host, Joined, Live};
 use crate::metrics::Metrics;
 use crate::pages::Pages;
 use crate::problem::{Refused, shown};
@@ -77,7 +76,7 @@ impl App {
     pub(crate) async fn live(&self, session: &str) -> Result<Live, Refused> {
         match self.named(session)? {
             Named::Live(live) => Ok(*live),
-            Named::Joined(joined) => Err(joined::not_here(&*joined)),
+            Named::Joined(joined) => Err(not_here(&*joined)),
             Named::Stored(id) => {
                 self.summary(&id).await?;
                 let detail = format!("the session `{id}` is only stored; resume it first");
@@ -146,4 +145,14 @@ pub(crate) fn present(live: &Live, agent: &str) -> Result<AgentStatus, Refused> 
 /// Nobody has that name.
 pub(crate) fn unknown_agent(text: &str) -> Refused {
     Refused::not_found("unknown_agent", format!("there is no agent `{}` in this session", shown(text)))
+}
+
+/// What can only be done in its program.
+pub(crate) fn not_here(joined: &dyn Joined) -> Refused {
+    let detail = format!(
+        "the session `{}` runs in {}: here it is shown, and its agents are written to; do the rest of it there",
+        joined.id(),
+        joined.program()
+    );
+    Refused::conflict("joined", detail)
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use midturn_core::engine::ports::archive::SessionRecord;
 use midturn_core::engine::ports::{Archive, Diff, Merge};
-use midturn_core::engine::{Attached, Coordinator};
-use midturn_core::rules::id::{AgentName, SessionId};
-use midturn_core::rules::mail::Refusal;
+use midturn_core::engine::{Attached, Coordinator, Message};
+use midturn_core::rules::id::{AgentName, MessageId, SessionId};
+use midturn_core::rules::mail::{Refusal, Sender};
+use midturn_wire::message::Receipt;
 use midturn_wire::session::{NewSession, Remove, Removed};
 
 use crate::feed::Feed;
-use crate::joined::Joined;
 
 /// An agent somebody asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +80,44 @@ pub struct Entered {
     pub working: Vec<AgentName>,
     /// Whoever is about to follow it, attached before its agents began.
     pub attached: Option<Arc<Attached>>,
+}
+
+/// A session of another program that has joined (docs/bridges.md). It is shown and written to like any other; whatever
+/// else is done to it is done in its program.
+#[async_trait]
+pub trait Joined: Send + Sync {
+    /// Its id, which is the program's.
+    fn id(&self) -> &str;
+
+    /// The program and its version, as it names itself.
+    fn program(&self) -> String;
+
+    /// The folder it works in.
+    fn folder(&self) -> String;
+
+    /// When it began, in microseconds since 1970.
+    fn began_at(&self) -> u64;
+
+    /// Whether its program still runs.
+    fn lives(&self) -> bool;
+
+    /// What is told of it. Nobody records that.
+    fn feed(&self) -> Arc<Feed>;
+
+    /// Brings the feed to where the session is by now.
+    async fn look(&self) -> Result<(), HostError>;
+
+    /// Goes on with that for as long as anybody reads the feed.
+    fn follow(&self);
+
+    /// Puts a message into the mailbox of one of its agents.
+    async fn send(&self, message: Message) -> Result<Receipt, HostError>;
+
+    /// The receipts of a message.
+    async fn receipts(&self, from: &Sender, id: &MessageId) -> Result<Vec<Receipt>, HostError>;
+
+    /// Takes a message back: from how many mailboxes.
+    async fn withdraw(&self, from: &Sender, id: &MessageId) -> Result<usize, HostError>;
 }
 
 /// The process that the interface speaks for.

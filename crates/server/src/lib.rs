@@ -20,8 +20,7 @@ mod security;
 mod serve;
 
 pub use feed::Feed;
-pub use host::{Entered, Host, HostError, Live, NewAgent};
-pub use joined::Joined;
+pub use host::{Entered, Host, HostError, Joined, Live, NewAgent};
 pub use listen::{BindError, Listen};
 pub use metrics::Metrics;
 pub use routes::openapi;

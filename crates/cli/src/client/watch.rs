@@ -13,9 +13,9 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::Asking;
 use super::joined::Watched;
 use super::view::View;
-use super::{Asking, meant};
 use crate::commands::{self, Reader};
 use crate::failure::{End, Failure};
 use crate::run::input::{self, Typed};
@@ -34,11 +34,10 @@ pub(super) async fn watch(
     colours: bool,
     interrupted: CancellationToken,
 ) -> Result<End, Failure> {
-    let session = meant(&asking.client, &asking.session).await?;
+    let session: Session = asking.client.get(&asking.path(&[])).await?;
     if let Some(agent) = &agent {
         // A name that nobody has would be watched for ever.
-        let place = SessionClient::new(&asking.client, &session.session);
-        asking.client.get::<Value>(&place.path(&["agents", agent.as_str()])).await?;
+        asking.client.get::<Value>(&asking.path(&["agents", agent.as_str()])).await?;
     }
     if !session.live {
         return Err(Failure::failed(format!(

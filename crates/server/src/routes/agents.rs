@@ -14,7 +14,7 @@ use midturn_wire::agent::{Agent, Agents, Conversation, ConversationQuery, NewAge
 use midturn_wire::text::Text;
 
 use super::{AgentPath, Change, Made, Reply, SessionPath};
-use crate::app::{App, Named, present, unknown_agent, unknown_session};
+use crate::app::{App, Named, not_here, present, unknown_agent, unknown_session};
 use crate::extract::{Path, Query};
 use crate::host;
 use crate::joined;
@@ -87,7 +87,7 @@ pub(super) async fn conversation(
     let wanted = rows_asked(query.after, query.before)?;
     if let Named::Joined(joined) = app.named(&path.session)? {
         // It is in a file of its program's.
-        return Err(joined::not_here(&*joined));
+        return Err(not_here(&*joined));
     }
     let Found { session, agent, as_of } = find(&app, &path).await?;
     let rows = app.host.archive().conversation(&session, &agent.name, wanted, limit).await?;

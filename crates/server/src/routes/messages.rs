@@ -22,8 +22,7 @@ use super::{AgentPath, Change, Made, Meant, MessagePath, Reply, SessionPath};
 use crate::app::{App, Named, agent_name, unknown_agent};
 use crate::extract::{Path, Query};
 use crate::feed::queued_in;
-use crate::host::{HostError, Live};
-use crate::joined::Joined;
+use crate::host::{HostError, Joined, Live};
 use crate::problem::{Refused, shown};
 use crate::security::Asker;
 

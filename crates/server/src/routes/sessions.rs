@@ -16,7 +16,7 @@ use midturn_wire::text::Text;
 use midturn_wire::work::{Empty, Stopped};
 
 use super::{Change, Made, Reply, SessionPath};
-use crate::app::{App, Named};
+use crate::app::{App, Named, not_here};
 use crate::extract::{Brought, Path};
 use crate::host::Live;
 use crate::joined;
@@ -102,7 +102,7 @@ pub(super) async fn resume(
             let detail = format!("the session `{}` lives already; write to its agents", live.record.id);
             return Err(Refused::conflict("already_live", detail));
         }
-        Named::Joined(joined) => return Err(joined::not_here(&*joined)),
+        Named::Joined(joined) => return Err(not_here(&*joined)),
         Named::Stored(id) => app.summary(&id).await?.record.id,
     };
     let entered = app.host.clone().resume(id, answers).await?;

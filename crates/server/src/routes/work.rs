@@ -14,10 +14,9 @@ use midturn_wire::work::{Closed, Diff, Empty, Limits, Merge, Started, Stop, Stop
 
 use super::agents::existing;
 use super::{AgentPath, Change, Made, Reply, SessionPath};
-use crate::app::{App, Named, agent_name, present};
+use crate::app::{App, Named, agent_name, not_here, present};
 use crate::extract::{Brought, Path};
 use crate::host::Live;
-use crate::joined;
 use crate::problem::Refused;
 use crate::security::Asker;
 
@@ -96,7 +95,7 @@ pub(super) async fn diff(State(app): State<Arc<App>>, Path(path): Path<AgentPath
             let diff = live.coordinator.diff(&name).await;
             diff.map_err(|error| no_diff(&live, &path.agent, &error))?
         }
-        Named::Joined(joined) => return Err(joined::not_here(&*joined)),
+        Named::Joined(joined) => return Err(not_here(&*joined)),
         Named::Stored(_) => {
             let (session, agent) = existing(&app, &path).await?;
             app.host.diff(&session, &agent).await?
@@ -118,7 +117,7 @@ pub(super) async fn merge(
             let merge = live.coordinator.merge(&name).await;
             merge.map_err(|error| no_diff(&live, &path.agent, &error))?
         }
-        Named::Joined(joined) => return Err(joined::not_here(&*joined)),
+        Named::Joined(joined) => return Err(not_here(&*joined)),
         Named::Stored(_) => {
             let (session, agent) = existing(&app, &path).await?;
             app.host.clone().merge(session, agent).await?
