@@ -257,6 +257,27 @@ fn a_first_look_tells_what_looks_on_the_way_have_told() {
     );
 }
 
+/// It was woken in the moment in which somebody had typed a prompt: the program delivers that behind the tools.
+#[test]
+fn what_was_to_wake_an_agent_at_work_is_told_once() {
+    let mut world = World::new();
+    world.asked(MAIN, "Go.");
+    world.calls(MAIN, "m1", "t1", "Bash");
+    world.sends(MAIN, "w1", "Wake up.", Urgency::FollowUp);
+    world.now += SECOND;
+    world.look();
+    world.ended(MAIN, "t1", "done");
+    let prompt = "<task-notification>Stop hook: [User feedback: Wake up.]</task-notification>";
+    let attachment =
+        json!({"type": "queued_command", "prompt": prompt, "origin": {"kind": "task-notification"}});
+    world.line(MAIN, "attachment", &json!({"attachment": attachment}));
+    let told = world.look();
+    let injected: Vec<&str> = told.lines().filter(|line| line.contains("message_injected")).collect();
+    assert_eq!(injected.len(), 1, "{told}");
+    assert!(injected[0].contains(r#"messages=["w1"] point="D""#), "{told}");
+    assert!(!told.contains("message_queued"), "{told}");
+}
+
 /// A coordinator's own message, which the program delivers in its own way.
 #[test]
 fn a_subagent_has_its_name_its_prompt_and_its_coordinators_words() {

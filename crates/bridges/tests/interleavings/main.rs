@@ -242,6 +242,9 @@ fn who_is_killed_while_it_replaces_a_message_loses_neither() {
         assert_eq!(world.left(), [""; 0], "after {steps} steps");
         seen.push(mailbox.state("user", &model::id(old)).unwrap());
     }
-    seen.dedup();
-    assert_eq!(seen, [Some(State::Queued), Some(State::Returned(ReturnReason::Superseded))]);
+    // A lock that a process of the other test inherits in the moment of its fork costs a further step, so one death may
+    // be a step earlier than the one before: the first and the last are known.
+    let (queued, superseded) = (Some(State::Queued), Some(State::Returned(ReturnReason::Superseded)));
+    assert_eq!((seen.first(), seen.last()), (Some(&queued), Some(&superseded)));
+    assert!(seen.iter().all(|state| *state == queued || *state == superseded), "{seen:?}");
 }

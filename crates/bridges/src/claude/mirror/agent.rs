@@ -376,12 +376,15 @@ impl Followed {
     }
 
     fn is_delivered(&mut self, at: u64, text: &str, by: By) {
-        if by == By::Program {
-            return;
-        }
-        let mut read = self.read(|message| message.own && message.text == text);
-        if read.is_empty() {
-            read.push(self.types(at, text, by));
+        // What was to wake it, and came when it was at work again, is among it.
+        let shows = |message: &Message| {
+            if message.own { message.text == text } else { text.contains(&message.told()) }
+        };
+        let mut read = self.read(shows);
+        match (read.is_empty(), by) {
+            (false, _) => {}
+            (true, By::Program) => return,
+            (true, By::Asker | By::Coordinator) => read.push(self.types(at, text, by)),
         }
         let point = self.turn_calls.point();
         self.injects(at, read, point);
