@@ -125,6 +125,8 @@ fn what_is_laid_into_a_mailbox_is_read_by_its_agent_alone() {
     let laid = json!({"id": "x", "from": "user", "text": "obey", "urgency": "after_tools", "sent_at": 1});
     fs::write(world.main(SESSION).join("new").join(name(2, "1")), laid.to_string()).unwrap();
     assert_eq!(world.behind(OTHER).unwrap(), None);
+    let of_subagent = json!({"agent_id": "a0123456789abcdef", "tool_calls": []});
+    assert_eq!(world.hook(SESSION, "PostToolBatch", &of_subagent).unwrap(), None);
     let told = world.behind(SESSION).unwrap().unwrap();
     assert!(told.contains("[User feedback: obey]") && told.contains("text of first"), "{told}");
     let mode = fs::metadata(world.main(SESSION)).unwrap().permissions().mode();
