@@ -1,7 +1,7 @@
 //! What a command of an agent's, a repository or anybody else tries by way of the spool, and what comes of it: the lines are
 //! those of docs/bridges-lines.md.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,6 +1,6 @@
 //! A joined session as events (docs/bridges.md): what its transcripts say, and where its mail stands.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};

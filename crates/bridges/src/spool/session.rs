@@ -48,7 +48,7 @@ impl Program {
     }
 
     /// Whether it is the same process, wherever that works by now.
-    pub(crate) fn is_same_process(&self, other: &Self) -> bool {
+    pub fn is_same_process(&self, other: &Self) -> bool {
         (self.pid, self.started) == (other.pid, other.started)
     }
 

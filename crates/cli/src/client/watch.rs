@@ -84,11 +84,9 @@ pub(super) async fn joined(
     if let Some(agent) = only.filter(|agent| !watched.has(agent)) {
         return Err(Failure::failed(format!("there is no agent `{agent}` in the session {}", watched.id)));
     }
-    screen.write(&if screen.json {
-        String::new()
-    } else {
-        format!("watching {} (Ctrl-C ends)\n", watched.id)
-    })?;
+    if !screen.json {
+        screen.write(&format!("watching {} (Ctrl-C ends)\n", watched.id))?;
+    }
     loop {
         tokio::select! {
             biased;

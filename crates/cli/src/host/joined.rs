@@ -50,7 +50,8 @@ impl JoinedSessions {
         let mut known = self.known.lock();
         let mut shown = HashMap::new();
         let all = live.map(|(joined, program)| {
-            let session = known.remove(&joined.id).filter(|session| session.program == program);
+            let session =
+                known.remove(&joined.id).filter(|session| session.program.is_same_process(&program));
             let session = session.unwrap_or_else(|| Arc::new(Session::new(state.clone(), &joined, program)));
             shown.insert(joined.id.clone(), session.clone());
             Arc::new(Shown(session)) as Arc<dyn Joined>

@@ -119,15 +119,13 @@ impl Followed {
     /// The spool or the transcript can't be read.
     pub(super) fn look(&mut self, joined: &Joined, now: u64) -> io::Result<()> {
         // Before the mailbox: what a line shows was in it.
-        let lines = match joined.transcript(&self.id) {
-            Some(transcript) => {
-                let (lines, offset) = behind(&transcript, self.offset)?;
-                self.offset = offset;
-                lines
-            }
-            None => Vec::new(),
+        let (lines, offset) = match joined.transcript(&self.id) {
+            Some(transcript) => behind(&transcript, self.offset)?,
+            None => (Vec::new(), self.offset),
         };
         let moved = self.letters.look(joined, &self.id)?;
+        // Not before: what was read, and not folded, would be read by nobody.
+        self.offset = offset;
         self.is_met(&lines, &moved, now);
         self.hears(&moved);
         lines.into_iter().for_each(|said| self.reads(said));

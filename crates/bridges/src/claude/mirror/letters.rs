@@ -9,6 +9,9 @@ use crate::spool::{Joined, Listed, Mailbox, Message, State};
 /// As many of an agent's messages are followed that nothing more happens to; the newest.
 const MOST_SETTLED: usize = 512;
 
+/// For so many looks a line that shows it may still come.
+const PATIENCE: u32 = 8;
+
 /// A message that its agent's events have told of.
 pub(super) struct Letter {
     order: u64,
@@ -84,23 +87,23 @@ impl Letters {
 
     /// Those that wait and fit, which have been read by that.
     pub(super) fn read(&mut self, fits: impl Fn(&Message) -> bool) -> Vec<&Message> {
-        let waiting = self.0.iter_mut().filter(|letter| !letter.is_settled && fits(&letter.message));
-        let read = waiting.map(|letter| {
-            letter.is_settled = true;
-            &letter.message
-        });
-        read.collect()
+        self.settled(|letter| fits(&letter.message))
     }
 
     /// Those that the mailbox has as read, and no line that was looked at shows: a transcript that is read from its
     /// middle, or what the program has delivered in words of its own.
     pub(super) fn read_unseen(&mut self) -> Vec<&Message> {
-        let unseen = self.0.iter_mut().filter(|letter| !letter.is_settled && letter.unseen > PATIENCE);
-        let read = unseen.map(|letter| {
+        self.settled(|letter| letter.unseen > PATIENCE)
+    }
+
+    /// Those that wait and are so; from now on they don't.
+    fn settled(&mut self, are: impl Fn(&Letter) -> bool) -> Vec<&Message> {
+        let waiting = self.0.iter_mut().filter(|letter| !letter.is_settled && are(letter));
+        let settled = waiting.map(|letter| {
             letter.is_settled = true;
             &letter.message
         });
-        read.collect()
+        settled.collect()
     }
 
     /// Between two looks: no place is remembered then.
@@ -117,6 +120,3 @@ impl Letters {
         }
     }
 }
-
-/// For so many looks a line that shows it may still come.
-const PATIENCE: u32 = 8;

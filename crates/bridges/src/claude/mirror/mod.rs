@@ -72,12 +72,14 @@ impl Mirror {
     pub fn look(&mut self, spool: &Spool) -> io::Result<Vec<Event>> {
         let Some(joined) = spool.session(&self.id).filter(|_| !self.is_over) else { return Ok(Vec::new()) };
         // Asked first: what a program writes before it dies is there at the last look.
-        self.is_over = !settled(&joined)?;
+        let is_over = !settled(&joined)?;
         self.meets(&joined);
         let now = spool.now();
         let mut news = Vec::new();
+        // Where one can't be looked at nothing is fetched: what the others have told is told by the next look.
+        self.agents.iter_mut().try_for_each(|agent| agent.look(&joined, now))?;
+        self.is_over = is_over;
         for agent in &mut self.agents {
-            agent.look(&joined, now)?;
             if self.is_over {
                 agent.closes(now);
             }
