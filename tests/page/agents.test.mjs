@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import test from 'node:test';
 
-import { Ground, lead, looking, shown, until } from './ground.mjs';
+import { Ground, lead, looking, once, shown, until } from './ground.mjs';
 
 const LONG = 'The parser reads one word after the other and never looks back. '.repeat(20);
 const heard = (...texts) => texts.map((text) => `      - {takes: 200ms, text: "${text}"}\n`).join('');
@@ -107,7 +107,7 @@ test('a stopped agent goes on where it was, and a resume that starts nothing say
     await log(page).locator('pre.tail', { hasText: 'b1 begun' }).waitFor();
     await page.getByRole('button', { name: 'Stop generating response' }).click();
     const note = 'no run starts; anybody may wake it again';
-    await page.route('**/resume', (route) => route.fulfill({ json: { started: false, wakeable: true, note } }), { times: 1 });
+    await once(page, '**/resume', (route) => route.fulfill({ json: { started: false, wakeable: true, note } }));
     await log(page).getByRole('button', { name: 'Resume' }).click();
     await page.locator('.composer').getByText(note).waitFor();
     await act(page, 'lead', 'Resume');

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { lead, shown, until } from './ground.mjs';
+import { lead, once, shown, until } from './ground.mjs';
 
 const DONE = lead(['Ready.', 'Heard.', 'Heard again.'].map((text) => `      - {takes: 200ms, text: "${text}"}\n`).join(''));
 
@@ -29,7 +29,7 @@ async function sent(ground, session) {
 /** Answers the page's next message with this problem. */
 async function refuse(page, status, code, detail, headers = {}) {
   const body = JSON.stringify({ type: 'about:blank', title: '', status, code, detail });
-  await page.route('**/messages', (route) => route.fulfill({ status, contentType: 'application/problem+json', headers, body }), { times: 1 });
+  await once(page, '**/messages', (route) => route.fulfill({ status, contentType: 'application/problem+json', headers, body }));
 }
 
 test('each agent has a draft, which events leave alone and a reload brings back', () =>
@@ -83,7 +83,7 @@ test('a stop that is refused says until when, and can be asked for again; the dr
     await composer(page).fill('half a thought');
     const body = JSON.stringify({ status: 429, code: 'too_many_requests', detail: 'x' });
     const headers = { 'Retry-After': '30' };
-    await page.route('**/stop', (route) => route.fulfill({ status: 429, contentType: 'application/problem+json', headers, body }), { times: 1 });
+    await once(page, '**/stop', (route) => route.fulfill({ status: 429, contentType: 'application/problem+json', headers, body }));
     await page.keyboard.press('Escape');
     await refused(page).getByText(/Too many requests.* \(after \d{1,2}:\d\d/).waitFor();
     assert.ok(await stop.isEnabled());
@@ -100,10 +100,10 @@ test('what is typed while a message is under way stays, and what came back waits
     const typed = new Promise((done) => {
       let_go = () => done(undefined);
     });
-    await page.route('**/messages', async (route) => {
+    await once(page, '**/messages', async (route) => {
       await typed;
       await route.abort();
-    }, { times: 1 });
+    });
     await composer(page).fill('The first.');
     await composer(page).press('Enter');
     await queue(page).getByText('Sending …').waitFor();
@@ -120,11 +120,11 @@ test('what is typed while a message is under way stays, and what came back waits
 test('a message whose answer was lost is one message, however often it is sent', () =>
   ready(async ({ page, ground, session, context }) => {
     // The page hears neither the answer nor the event: whether it arrived it can't know.
-    await page.route('**/messages', async (route) => {
+    await once(page, '**/messages', async (route) => {
       await context.setOffline(true);
       await ground.ask('POST', `sessions/${session}/agents/lead/messages`, route.request().postDataJSON());
       await route.abort();
-    }, { times: 1 });
+    });
     await composer(page).fill('Only once.');
     await composer(page).press('Enter');
     await holds(page, 'Only once.');

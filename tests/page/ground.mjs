@@ -135,6 +135,25 @@ export class Ground {
   }
 }
 
+/**
+ * Answers the page's next request of this kind by hand; those after it reach the server. The route stays where it is: one that goes
+ * with its only request switches the browser's interception off while the answer is still on its way.
+ */
+export async function once(page, pattern, answer) {
+  let isAnswered = false;
+  await page.route(pattern, (route) => {
+    if (isAnswered) return route.fallback();
+    isAnswered = true;
+    return answer(route);
+  });
+}
+
+/** What a page shows, for the report of a test that waited for something else. */
+async function seen(page) {
+  const words = await page.evaluate(() => document.body.innerText).catch((error) => String(error));
+  return `the page ${page.url()} showed:\n${words.slice(0, 4000)}`;
+}
+
 const launchChromium = () => chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
 
 /** A browser, as long as `look` looks. What the page throws or its policy refuses is an error. */
@@ -150,7 +169,12 @@ export async function looking(look, settings = {}, launch = launchChromium) {
     page.on('console', (message) => {
       if (message.type() === 'error' && message.text().includes('Content Security Policy')) complaints.push(message.text());
     });
-    await look(page, context);
+    try {
+      await look(page, context);
+    } catch (error) {
+      console.error(await seen(page));
+      throw error;
+    }
     assert.deepEqual(complaints, []);
   } finally {
     // What is on its way through a test's own hands when the browser goes is no fault.
