@@ -106,6 +106,7 @@ Examples:
   midturn replay scenarios
   midturn replay --json scenarios/demo.yaml
   midturn replay --view scenarios/demo.yaml       (on the screen of `midturn attach`)
+  midturn replay --svg pictures scenarios/demo.yaml         (a timeline of it)
   midturn replay --shift fix=-500ms scenarios/demo.yaml     (what if it had come half a second sooner?)";
 
 const MODELS_HELP: &str = "\
@@ -222,8 +223,11 @@ pub(crate) struct ReplayArgs {
     /// Move a message by this much and show what changes; nothing is checked
     #[arg(long, value_name = "ID=±DURATION", allow_hyphen_values = true)]
     pub(crate) shift: Vec<String>,
+    /// Draw a timeline of each scenario into this folder, as SVG
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) svg: Option<PathBuf>,
     /// Look at one scenario on the screen instead; nothing is checked
-    #[arg(long, conflicts_with_all = ["json", "junit", "shift"])]
+    #[arg(long, conflicts_with_all = ["json", "junit", "shift", "svg"])]
     pub(crate) view: bool,
 }
 

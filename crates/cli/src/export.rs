@@ -54,7 +54,11 @@ async fn recorded(project: &Project, asked: &str) -> Result<(SessionJournal, Vec
     Ok((journal, events))
 }
 
-async fn all_events(archive: &dyn Archive, id: &SessionId) -> Result<Vec<Event>, Failure> {
+/// All events that are kept of a session, in order.
+///
+/// # Errors
+/// [`Failure::Failed`]: they can't be read.
+pub(crate) async fn all_events(archive: &dyn Archive, id: &SessionId) -> Result<Vec<Event>, Failure> {
     let mut events: Vec<Event> = Vec::new();
     loop {
         let after = events.last().map_or(0, |event| event.seq);

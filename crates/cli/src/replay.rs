@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use midturn_core::engine::ports::Workplace;
+use midturn_core::rules::event::Event;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_scenario::play::{RealWorkplace, RealWorkplaces};
 use midturn_scenario::{Exit, Options, Shift};
@@ -14,6 +15,7 @@ use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation};
 use crate::args::{ReplayArgs, ScreenArgs};
 use crate::env::Env;
 use crate::failure::{End, Failure};
+use crate::pictures::Folder;
 use crate::screen;
 
 /// Replays the files.
@@ -27,7 +29,12 @@ pub(crate) fn replay(args: &ReplayArgs, env: &Env) -> Result<End, Failure> {
     }
     let shift: Result<Vec<Shift>, _> = args.shift.iter().map(|text| text.parse()).collect();
     let shift = shift.map_err(|error| Failure::usage(format!("--shift: {error}")))?;
-    let options = Options { real: Some(&RealTools), json: args.json, junit: args.junit.clone(), shift };
+    let folder = args.svg.as_deref().map(|folder| Folder::new(folder, &args.paths));
+    let draw = |path: &Path, name: &str, events: &[Event]| {
+        folder.as_ref().map_or(Ok(()), |folder| folder.draw(path, name, events))
+    };
+    let (real, junit): (Option<&dyn RealWorkplaces>, _) = (Some(&RealTools), args.junit.clone());
+    let options = Options { real, json: args.json, junit, shift, seen: Some(&draw) };
     let mut out = BufWriter::new(std::io::stdout().lock());
     let played = midturn_scenario::replay(&args.paths, &options, &mut out, &mut std::io::stderr().lock());
     match played.and_then(|exit| out.flush().map(|()| exit)) {
@@ -52,7 +59,7 @@ fn view(paths: &[PathBuf], env: &Env) -> Result<End, Failure> {
     if !screen::is_possible(&ScreenArgs { plain: false, ascii: false }, env) {
         return Err(Failure::usage("--view needs a terminal; --json writes the events"));
     }
-    let options = Options { real: Some(&RealTools), json: true, junit: None, shift: Vec::new() };
+    let options = Options { real: Some(&RealTools), json: true, ..Options::default() };
     let mut events = Vec::new();
     match midturn_scenario::replay(paths, &options, &mut events, &mut std::io::stderr().lock()) {
         Ok(Exit::Unreadable) => Ok(End::Usage),

@@ -17,6 +17,9 @@ use crate::{file, report};
 /// How deep folders are searched.
 const DEEPEST: usize = 32;
 
+/// Who is told what happened in each scenario.
+pub type Seen<'a> = dyn Fn(&Path, &str, &[Event]) -> io::Result<()> + 'a;
+
 /// What `midturn replay` is asked for besides its paths.
 #[derive(Default)]
 pub struct Options<'a> {
@@ -28,13 +31,15 @@ pub struct Options<'a> {
     pub junit: Option<PathBuf>,
     /// Messages and actions to move; nothing is checked then.
     pub shift: Vec<Shift>,
+    /// Told of each scenario that was played: its path, its name, what happened.
+    pub seen: Option<&'a Seen<'a>>,
 }
 
 /// Replays files and folders: a line per scenario and the closing line to `out` (to `err`
 /// when the events go to `out`).
 ///
 /// # Errors
-/// When `out`, `err` or the JUnit file can't be written.
+/// When `out`, `err` or the JUnit file can't be written, and what [`Options::seen`] complains of.
 pub fn replay(
     paths: &[PathBuf],
     options: &Options<'_>,
@@ -47,9 +52,13 @@ pub fn replay(
             Ok(path) => (path.clone(), one(&path, options)),
             Err((path, error)) => (path, Err(error)),
         };
+        let is_played = played.is_ok();
         let (case, events) = played.unwrap_or_else(|error| (Case::unreadable(&path, &error), Vec::new()));
         if options.json {
             report::write_events(out, &events)?;
+        }
+        if let (Some(seen), true) = (options.seen, is_played) {
+            seen(&path, &case.name, &events)?;
         }
         let lines: &mut dyn Write = if options.json { &mut *err } else { &mut *out };
         lines.write_all(report.add(case).as_bytes())?;

@@ -13,7 +13,7 @@ use crate::figures;
 use crate::words::{decided, gist, short};
 
 /// The tool with which an agent waits for others.
-const WAIT: &str = "wait_agents";
+pub(crate) const WAIT: &str = "wait_agents";
 
 /// How many bytes of what is said are looked at for its last words.
 const SAID_SEEN: usize = 1_024;

@@ -137,7 +137,8 @@ Examples:
 const STATS_HELP: &str = "\
 Examples:
   midturn stats
-  midturn stats --json";
+  midturn stats --json
+  midturn stats --svg waits.svg";
 
 /// The commands that ask a running process.
 #[derive(Debug, Subcommand)]
@@ -256,7 +257,14 @@ pub(crate) enum ClientCommand {
     Push(PushArgs),
     /// Show the figures of the running process
     #[command(after_help = STATS_HELP)]
-    Stats(ClientArgs),
+    Stats {
+        /// Draw how long messages waited, by urgency, into this file, as SVG
+        #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+        svg: Option<std::path::PathBuf>,
+        /// Whom to ask
+        #[command(flatten)]
+        client: ClientArgs,
+    },
 }
 
 /// Options of every command that asks a running process.

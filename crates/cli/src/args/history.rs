@@ -18,6 +18,7 @@ pub(super) const LOG_HELP: &str = "\
 Examples:
   midturn log last
   midturn log last --agent worker --full
+  midturn log last --svg timeline.svg
   midturn log 0mhz --json | jq 'select(.type == \"message_injected\")'";
 
 pub(super) const SHOW_HELP: &str = "\
@@ -105,6 +106,9 @@ pub(crate) struct LogArgs {
     /// Write the events as they are kept, one JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
+    /// Draw a timeline into this file instead, as SVG
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["json", "full", "agent"])]
+    pub(crate) svg: Option<PathBuf>,
     /// Which project
     #[command(flatten)]
     pub(crate) place: PlaceArgs,

@@ -33,6 +33,7 @@ use crate::commands::{self, block_on};
 use crate::env::{Env, now};
 use crate::failure::{End, Failure};
 use crate::history;
+use crate::pictures;
 use crate::project::Project;
 use crate::secrets;
 
@@ -179,7 +180,14 @@ pub(crate) fn run(command: &ClientCommand, env: &Env) -> Result<End, Failure> {
         ClientCommand::Diff(args) => branch::diff(args, env),
         ClientCommand::Merge(args) => branch::merge(args, env),
         ClientCommand::Push(args) => branch::push(args, env),
-        ClientCommand::Stats(client) => ask(client, env, stats::stats),
+        ClientCommand::Stats { svg: None, client } => ask(client, env, stats::stats),
+        ClientCommand::Stats { svg: Some(path), client } => {
+            let asking = Asking::of(client, env)?;
+            match block_on(stats::stats(&asking))? {
+                Ok(answer) => pictures::written(path, &stats::picture(&answer.value)).map(|()| End::Finished),
+                Err(trouble) => refused(&asking, trouble),
+            }
+        }
     }
 }
 

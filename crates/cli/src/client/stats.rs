@@ -1,6 +1,8 @@
 //! `midturn stats`: the figures of the running process, whatever figures it has.
 
 use midturn_client::{Path, Trouble};
+use midturn_core::rules::mail::Urgency;
+use midturn_view::svg::{Spread, chart};
 use serde_json::Value;
 
 use super::{Answer, Asking};
@@ -11,6 +13,17 @@ pub(super) async fn stats(asking: &Asking) -> Result<Answer, Trouble> {
     let value = asking.client.get(&Path::of(&["stats"])).await?;
     let text = told(&value);
     Ok(Answer::good(value, text))
+}
+
+/// How long messages waited, as a picture.
+pub(super) fn picture(stats: &Value) -> String {
+    let of = |urgency: Urgency| {
+        let spread = &stats["messages"]["wait_seconds"][urgency.as_str()];
+        let (count, name) = (spread["count"].as_u64().unwrap_or_default(), urgency.as_str().to_owned());
+        Spread { name, count, p50: spread["p50"].as_f64(), p99: spread["p99"].as_f64() }
+    };
+    let spreads: Vec<Spread> = Urgency::ALL.into_iter().map(of).collect();
+    chart("How long messages waited until they were injected", &spreads)
 }
 
 /// One line a figure, its name first; what stands deeper has the names above it before its own.

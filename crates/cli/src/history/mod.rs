@@ -24,7 +24,9 @@ use crate::args::{LayerArgs, LogArgs, PlaceArgs, SessionsArgs};
 use crate::client;
 use crate::commands;
 use crate::env::Env;
+use crate::export;
 use crate::failure::{End, Failure};
+use crate::pictures;
 use crate::project::{Project, StoreAt};
 use crate::run::facts::Facts;
 
@@ -83,6 +85,11 @@ pub(crate) fn log(args: &LogArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
     commands::block_on(async {
         let (archive, id) = kept(&project, &args.session).await?;
+        if let Some(path) = &args.svg {
+            let events = export::all_events(&*archive, &id).await?;
+            pictures::written(path, &pictures::picture(&events, &format!("session {id}")))?;
+            return Ok(End::Finished);
+        }
         let wanted =
             show::Wanted { session: &id, agent: args.agent.as_ref(), json: args.json, full: args.full };
         show::show(&*archive, &wanted).await

@@ -1,0 +1,45 @@
+use super::*;
+
+#[test]
+fn a_text_that_is_too_long_ends_in_an_ellipsis_and_takes_no_more_than_its_room() {
+    for (text, room, expected) in [
+        ("bash", 4, "bash"),
+        ("bash", 3, "ba…"),
+        ("bash", 2, ""),
+        ("読み込み", 8, "読み込み"),
+        ("読み込み", 6, "読み…"),
+        ("", 0, ""),
+    ] {
+        let fit = fits(text, room);
+        assert_eq!(fit, expected);
+        assert!(crate::timeline::cells(&fit) <= room);
+    }
+}
+
+#[test]
+fn foreign_text_is_nothing_but_text() {
+    let picture = Picture {
+        lanes: vec![LaneDrawn { name: "<a href=\"x\">&\u{1b}[31m".to_owned(), depth: 0, rows: 1 }],
+        ..Picture::default()
+    };
+    let drawn = svg(&picture, "]]> <script>alert(1)</script> \u{0} \u{FFFE}");
+    assert!(!drawn.contains("<script") && !drawn.contains("<a ") && !drawn.contains('\u{1b}'), "{drawn}");
+    assert!(drawn.contains("&lt;script&gt;alert(1)&lt;/script&gt; \u{FFFD} \u{FFFD}"), "{drawn}");
+}
+
+#[test]
+fn an_empty_picture_has_its_legend() {
+    let drawn = svg(&Picture::default(), "nothing yet");
+    assert!(drawn.contains("nothing yet") && drawn.contains("next_boundary"), "{drawn}");
+}
+
+#[test]
+fn a_spread_says_its_figures_and_one_without_any_says_so() {
+    let spread = |name: &str, p50, p99, count| Spread { name: name.to_owned(), count, p50, p99 };
+    let drawn = chart(
+        "How long messages waited",
+        &[spread("urgent", Some(0.003), Some(0.025), 12), spread("follow_up", None, None, 0)],
+    );
+    assert!(drawn.contains("urgent: 12 messages, half waited at most 3 ms"), "{drawn}");
+    assert!(drawn.contains("follow_up: no messages.") && drawn.contains("none yet"), "{drawn}");
+}
