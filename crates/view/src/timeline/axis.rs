@@ -36,9 +36,15 @@ pub(super) struct Need {
     pub(super) room: u64,
 }
 
+/// What is shorter than this, in microseconds, has an order and no width of its own: a live session has steps of some
+/// millionths of a second, which nobody means.
+const NOTHING: u64 = 1_000;
+
 /// How wide steps are.
 #[derive(Clone, Copy)]
 struct Widths {
+    /// What is shorter has no width.
+    least: u64,
     /// The usual step's length in microseconds.
     usual: u64,
     width: u64,
@@ -46,17 +52,18 @@ struct Widths {
 
 impl Widths {
     fn of(moments: &[Moment]) -> Self {
-        let mut steps: Vec<u64> =
-            moments.windows(2).map(|pair| length(pair)).filter(|length| *length > 0).collect();
+        let all: u64 = moments.windows(2).map(length).sum();
+        let least = (all / 100).clamp(1, NOTHING);
+        let mut steps: Vec<u64> = moments.windows(2).map(length).filter(|length| *length >= least).collect();
         steps.sort_unstable();
         let usual = steps.get(steps.len() * 3 / 4).copied().unwrap_or(1);
         let width = (USUAL * ROOMY / (steps.len() as u64).max(1)).clamp(4, USUAL);
-        Self { usual, width }
+        Self { least, usual, width }
     }
 
     /// How wide a step is, and whether that is less than it should be.
     fn step(self, length: u64) -> (u64, bool) {
-        if length == 0 {
+        if length < self.least {
             return (0, false);
         }
         let wide = length.saturating_mul(self.width) / self.usual;
