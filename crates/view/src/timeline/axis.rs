@@ -109,17 +109,18 @@ impl Axis {
         self.places.last().copied().unwrap_or_default()
     }
 
-    /// The instants that are written: the first of each, where the one before it leaves room.
+    /// The instants that are written: the first of each that reads otherwise than the one before it, where that leaves room.
     pub(super) fn ticks(&self) -> Vec<Tick> {
         let mut ticks: Vec<Tick> = Vec::new();
         let mut last: Option<Micros> = None;
         for (moment, x) in self.moments.iter().zip(&self.places) {
-            let is_new = last.is_none_or(|last| moment.at > last);
-            let has_room = ticks.last().is_none_or(|tick| tick.x + TICK <= *x);
-            if is_new && has_room {
-                ticks.push(Tick { x: *x, text: super::words::instant(moment.at) });
+            let is_new = last.replace(moment.at).is_none_or(|last| moment.at > last);
+            if is_new && ticks.last().is_none_or(|tick| tick.x + TICK <= *x) {
+                let text = super::words::instant(moment.at);
+                if ticks.last().is_none_or(|tick| tick.text != text) {
+                    ticks.push(Tick { x: *x, text });
+                }
             }
-            last = Some(moment.at);
         }
         ticks
     }
