@@ -30,7 +30,10 @@ const TOLD: usize = 5;
 /// the store can't be read, the session can't be replayed, or the file can't be written.
 pub(crate) fn export(args: &ExportArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
-    let (journal, events) = commands::block_on(recorded(&project, &args.session))??;
+    let (journal, events) = commands::block_on(async {
+        let (archive, id) = history::kept(&project, &args.session).await?;
+        recorded(&*archive, &id).await
+    })??;
     let text = midturn_scenario::export::scenario(&journal, &events).map_err(|error| match error {
         midturn_scenario::export::ExportError::Unfinished { .. } => Failure::usage(error.to_string()),
         _ => Failure::failed(error.to_string()),
@@ -44,12 +47,17 @@ pub(crate) fn export(args: &ExportArgs, env: &Env) -> Result<End, Failure> {
 }
 
 /// A session, all of it.
-async fn recorded(project: &Project, asked: &str) -> Result<(SessionJournal, Vec<Event>), Failure> {
-    let (archive, id) = history::kept(project, asked).await?;
+///
+/// # Errors
+/// [`Failure::Failed`]: it can't be read.
+pub(crate) async fn recorded(
+    archive: &dyn Archive,
+    id: &SessionId,
+) -> Result<(SessionJournal, Vec<Event>), Failure> {
     // First the events: what a session that lives adds meanwhile is in the journal only, and
     // is not asked for.
-    let events = all_events(&*archive, &id).await?;
-    let journal = archive.journal(&id).await.map_err(Failure::failed)?;
+    let events = all_events(archive, id).await?;
+    let journal = archive.journal(id).await.map_err(Failure::failed)?;
     let journal = journal.ok_or_else(|| Failure::failed(format!("the session {id} is gone")))?;
     Ok((journal, events))
 }

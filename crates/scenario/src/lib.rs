@@ -17,9 +17,11 @@ mod report;
 pub mod scenario;
 pub mod shift;
 mod values;
+pub mod what_if;
 
 pub use error::Error;
 pub use file::schema;
 pub use replay::{Options, check_text, replay, replay_text};
 pub use report::Exit;
 pub use shift::Shift;
+pub use what_if::{WhatIf, what_if};

@@ -17,6 +17,7 @@ use crate::host::{Host, Joined, Live};
 use crate::metrics::Metrics;
 use crate::pages::Pages;
 use crate::problem::{Refused, shown};
+use crate::replays::Replays;
 use crate::security::Tokens;
 
 /// What all requests share.
@@ -29,6 +30,7 @@ pub(crate) struct App {
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) waits: Arc<Semaphore>,
     pub(crate) pages: Pages,
+    pub(crate) replays: Replays,
     /// After how long a session that its pages have left is stopped; `None`: it goes on.
     pub(crate) stops_when_left: Option<Duration>,
 }

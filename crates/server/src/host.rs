@@ -10,6 +10,7 @@ use midturn_core::engine::{Attached, Coordinator, Message};
 use midturn_core::rules::id::{AgentName, MessageId, SessionId};
 use midturn_core::rules::mail::{Refusal, Sender};
 use midturn_wire::message::Receipt;
+use midturn_wire::replay::Played;
 use midturn_wire::session::{NewSession, Remove, Removed};
 
 use crate::feed::Feed;
@@ -82,6 +83,15 @@ pub struct Entered {
     pub attached: Option<Arc<Attached>>,
 }
 
+/// What is to be played again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Script {
+    /// A scenario's text.
+    Scenario(String),
+    /// A session that is recorded here.
+    Session(SessionId),
+}
+
 /// A session of another program that has joined (docs/bridges.md). It is shown and written to like any other; whatever
 /// else is done to it is done in its program.
 #[async_trait]
@@ -152,6 +162,10 @@ pub trait Host: Send + Sync {
 
     /// Removes what is left of a session that is only stored, if it still is as somebody has seen it. Whole, as above.
     async fn remove(self: Arc<Self>, session: SessionId, seen: Remove) -> Result<Removed, HostError>;
+
+    /// Plays something as it is and with messages moved, each `ID=±DURATION` (docs/scenarios.md, section 3). Tools are
+    /// simulated, nothing is stored.
+    async fn play(self: Arc<Self>, script: Script, shift: Vec<String>) -> Result<Played, HostError>;
 
     /// What is stored.
     fn archive(&self) -> Arc<dyn Archive>;

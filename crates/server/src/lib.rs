@@ -15,12 +15,13 @@ mod listen;
 pub mod metrics;
 mod pages;
 mod problem;
+mod replays;
 mod routes;
 mod security;
 mod serve;
 
 pub use feed::Feed;
-pub use host::{Entered, Host, HostError, Joined, Live, NewAgent};
+pub use host::{Entered, Host, HostError, Joined, Live, NewAgent, Script};
 pub use listen::{BindError, Listen};
 pub use metrics::Metrics;
 pub use routes::openapi;

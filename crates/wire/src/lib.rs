@@ -18,6 +18,7 @@ pub mod message;
 pub mod page;
 pub mod problem;
 pub mod process;
+pub mod replay;
 mod seen;
 pub mod session;
 pub mod spent;

@@ -9,10 +9,11 @@ use midturn_core::engine::{Attached, SpawnError, Templates};
 use midturn_core::fail;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_server::feed::Follower;
-use midturn_server::{Entered, Feed, Host, HostError, Joined, Live, Metrics, NewAgent};
+use midturn_server::{Entered, Feed, Host, HostError, Joined, Live, Metrics, NewAgent, Script};
 use midturn_tools::leftovers;
 use midturn_tools::sandbox::Sandbox;
 use midturn_tools::workplace::{Listener, Wishes};
+use midturn_wire::replay::Played;
 use midturn_wire::session::{NewSession, Remove, Removed};
 use parking_lot::Mutex;
 
@@ -21,6 +22,7 @@ use super::holding::Holding;
 use super::joined::JoinedSessions;
 use super::living::Living;
 use super::safety::Safety;
+use super::what_if;
 use crate::args::LayerArgs;
 use crate::config::Config;
 use crate::env::Env;
@@ -416,6 +418,10 @@ impl Host for Carrier {
 
     async fn remove(self: Arc<Self>, session: SessionId, seen: Remove) -> Result<Removed, HostError> {
         whole(async move { self.remove_of(&session, &seen).await }).await
+    }
+
+    async fn play(self: Arc<Self>, script: Script, shift: Vec<String>) -> Result<Played, HostError> {
+        what_if::play(&*self.holding.archive, script, shift).await
     }
 
     fn archive(&self) -> Arc<dyn Archive> {

@@ -6,6 +6,7 @@ mod events;
 mod messages;
 mod page;
 mod process;
+mod replays;
 mod sessions;
 mod work;
 
@@ -127,7 +128,10 @@ struct MessagePath {
 const UNANSWERED: &[(&str, &str)] = &[
     ("401", "`no_token`, `wrong_token`."),
     ("403", "`wrong_origin`."),
-    ("404", "`unknown_session`, `unknown_agent`, `unknown_message`, `no_session`, `no_lead`."),
+    (
+        "404",
+        "`unknown_session`, `unknown_agent`, `unknown_message`, `unknown_replay`, `no_session`, `no_lead`.",
+    ),
     ("409", "What was asked for can't be had now: `no_branch`, `git_failed`."),
     ("421", "`wrong_host`."),
     ("422", "`bad_request`: the place is in the sentence."),
@@ -140,12 +144,15 @@ const UNCHANGED: &[(&str, &str)] = &[
     ("400", "`bad_json`."),
     ("401", "`no_token`, `wrong_token`."),
     ("403", "`wrong_origin`, `urgent_not_allowed`, `not_allowed`, `wrong_code`."),
-    ("404", "`unknown_session`, `unknown_agent`, `unknown_message`, `no_session`, `no_lead`, `not_found`."),
+    (
+        "404",
+        "`unknown_session`, `unknown_agent`, `unknown_message`, `unknown_replay`, `no_session`, `no_lead`, `not_found`.",
+    ),
     ("408", "`slow_body`."),
     (
         "409",
         "`duplicate_id`, `stale_run`, `too_late`, `limit`, `below_spent`, `not_asked`, `ambiguous`, \
-        `too_many_rules`, `not_live`, `joined`, `deaf`, `already_live`, `gone_on`, `unsaved_work`, `no_branch`, `git_failed`, and what the process \
+        `too_many_rules`, `not_live`, `joined`, `deaf`, `already_live`, `gone_on`, `unsaved_work`, `not_replayable`, `no_branch`, `git_failed`, and what the process \
         says.",
     ),
     ("413", "`body_too_large`."),
@@ -195,6 +202,9 @@ part! {
         process::metrics,
         process::stats,
         page::open,
+        replays::play,
+        replays::keep,
+        replays::one,
         sessions::list,
         sessions::begin,
         "/v1/sessions/{session}": OfASession

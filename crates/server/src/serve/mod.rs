@@ -26,6 +26,7 @@ use crate::host::Host;
 use crate::listen::{BindError, Listen, Listener};
 use crate::metrics::Metrics;
 use crate::pages::Pages;
+use crate::replays::Replays;
 use crate::routes;
 use crate::security::Tokens;
 use places::Places;
@@ -153,6 +154,7 @@ impl Interface {
             streams: Arc::new(Semaphore::new(self.bounds.streams)),
             waits: Arc::new(Semaphore::new(self.bounds.waits)),
             pages,
+            replays: Replays::default(),
             stops_when_left: self.stops_when_left,
         });
         let acceptors = TaskTracker::new();

@@ -11,7 +11,8 @@ use midturn_core::engine::{AgentSpec, Coordinator, SpawnError};
 use midturn_core::rules::approval::Policy;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::mail::Role;
-use midturn_server::{Entered, Feed, Host, HostError, Live, NewAgent};
+use midturn_server::{Entered, Feed, Host, HostError, Live, NewAgent, Script};
+use midturn_wire::replay::Played;
 use midturn_wire::session::{NewSession, Remove, Removed};
 use parking_lot::Mutex;
 
@@ -121,6 +122,10 @@ impl Host for TestHost {
 
     async fn merge(self: Arc<Self>, _: SessionId, agent: AgentName) -> Result<Merge, HostError> {
         Err(HostError::Conflict { code: "no_branch", text: format!("`{agent}` has no branch of its own") })
+    }
+
+    async fn play(self: Arc<Self>, _: Script, _: Vec<String>) -> Result<Played, HostError> {
+        Err(HostError::Invalid("there are no scenarios here".to_owned()))
     }
 
     async fn remove(self: Arc<Self>, session: SessionId, _: Remove) -> Result<Removed, HostError> {
