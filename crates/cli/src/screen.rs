@@ -168,7 +168,7 @@ async fn kept(project: &Project, asked: &str) -> Result<Place, Failure> {
     let (queue, told) = mpsc::channel(QUEUE);
     // It ends with the store's last event, or when nobody looks any more.
     tokio::spawn(async move { tell_all(&*archive, &id, &queue).await });
-    Ok(Place { opening, source: Source::Read(told), drafts: None })
+    Ok(Place { opening, source: Source::Read { told, plays: false }, drafts: None })
 }
 
 /// Tells all events that are kept of a session.
@@ -227,7 +227,12 @@ pub(crate) fn played(path: &Path, events: Vec<u8>, env: &Env) -> Result<End, Fai
                 }
             }
         });
-        show(Place { opening, source: Source::Read(told), drafts: None }, settings, &interrupted).await?;
+        show(
+            Place { opening, source: Source::Read { told, plays: true }, drafts: None },
+            settings,
+            &interrupted,
+        )
+        .await?;
         Ok(End::Finished)
     })?
 }

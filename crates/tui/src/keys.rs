@@ -136,8 +136,14 @@ fn key_for(row: &Row, text: &str) -> Result<Key, KeyError> {
         Action::Once | Action::Always | Action::No if !key.is_chord() => {
             Err(KeyError::Answers { key, action })
         }
-        // These open what closes again, and only where nothing is typed yet.
-        Action::Help | Action::Palette => Ok(key),
+        // These open what closes again, or move what is over, and only where nothing is typed yet.
+        Action::Help
+        | Action::Palette
+        | Action::Play
+        | Action::Step
+        | Action::Back
+        | Action::Faster
+        | Action::Slower => Ok(key),
         _ if key.types() => Err(KeyError::Types { key, action }),
         _ => Ok(key),
     }

@@ -12,6 +12,7 @@ pub mod layouts;
 pub mod look;
 pub mod older;
 mod perform;
+pub mod player;
 pub mod run;
 mod screen;
 pub mod settings;

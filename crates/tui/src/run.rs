@@ -23,6 +23,7 @@ use crate::composer::drafts::{Drafts, Opened, Saved};
 use crate::effect::{Done, Effect};
 use crate::look::Tone;
 use crate::perform::{is_mail, perform};
+use crate::player::Player;
 use crate::screen::{Screen, Surface};
 use crate::settings::Settings;
 use crate::state::{Opening, Standing, State};
@@ -66,8 +67,13 @@ pub struct Place {
 pub enum Source {
     /// A process that carries the session, and how it is found again.
     Live(SessionClient, Finder),
-    /// All there are: the session is only read.
-    Read(mpsc::Receiver<Told>),
+    /// All there are: the session is only read. It can be played back; `plays`: from its beginning, at once.
+    Read {
+        /// They come in their order.
+        told: mpsc::Receiver<Told>,
+        /// Whether it plays when it is opened.
+        plays: bool,
+    },
 }
 
 /// Shows the session until the person leaves, or the process is to end. What was known then comes back.
@@ -81,6 +87,9 @@ pub async fn run(place: Place, settings: Settings, interrupted: &CancellationTok
     let notes: Vec<String> = state.opening.notes.drain(..).chain(note).collect();
     if !notes.is_empty() {
         state.say(Tone::Asks, notes.join("; "));
+    }
+    if let Source::Read { plays, .. } = place.source {
+        state.player = Some(Player::new(plays, state.opening.last_seq, now()));
     }
     let (mut keys, mut reading) = typing();
     let mut running = Running::new(place.source, drafts);
@@ -178,7 +187,7 @@ impl Running {
                 let (told, reader) = listen(&session, 0);
                 (told, Some(reader), Some((session, finder)))
             }
-            Source::Read(told) => (told, None, None),
+            Source::Read { told, .. } => (told, None, None),
         };
         Self {
             told,

@@ -18,6 +18,7 @@ use crate::effect::Outgoing;
 use crate::layouts::Layouts;
 use crate::look::Tone;
 use crate::older::Older;
+use crate::player::Player;
 use crate::settings::Settings;
 
 /// So long a request rests after it was drawn before a key answers it: who was typing has not read it.
@@ -129,6 +130,8 @@ pub enum Pane {
     Ask,
     /// Keys and actions.
     Help,
+    /// Who did what when.
+    Timeline,
 }
 
 /// Where one looks in a conversation.
@@ -247,6 +250,8 @@ pub struct State {
     pub shift_enter_told: bool,
     /// The completion that is open.
     pub completing: Completing,
+    /// What is over and can be played back.
+    pub player: Option<Player>,
     /// When the drafts are to be kept on disk.
     pub save_at: Option<Micros>,
     /// The terminal is to be left.
@@ -290,6 +295,7 @@ impl State {
             found: None,
             shift_enter_told: false,
             completing: Completing::default(),
+            player: None,
             save_at: None,
             leaves: false,
             size,
@@ -311,7 +317,8 @@ impl State {
 
     /// Whether what happened before it was opened is still being told.
     pub fn is_loading(&self) -> bool {
-        self.session.view().seq() < self.opening.last_seq
+        let is_played = self.player.as_ref().is_some_and(|player| !player.is_at_end());
+        !is_played && self.session.view().seq() < self.opening.last_seq
     }
 
     /// Whether anybody can be spoken to.

@@ -64,6 +64,12 @@ fn counts(state: &State) -> String {
         parts.push("loading".to_owned());
     }
     match state.standing {
+        Standing::Stored(_)
+            if let Some(player) = &state.player
+                && player.is_whole() =>
+        {
+            parts.push(player.says());
+        }
         Standing::Stored(_) => parts.push("stored".to_owned()),
         Standing::Lost(_) => parts.push("LOST".to_owned()),
         Standing::Ours | Standing::Theirs => {}
@@ -85,6 +91,7 @@ pub(super) fn title(state: &State, frame: &mut Frame<'_>, area: Rect) {
         Pane::Diff(_) => parts.push("diff".to_owned()),
         Pane::Ask => parts.push("what is asked".to_owned()),
         Pane::Help => parts.push("keys and actions".to_owned()),
+        Pane::Timeline => parts = vec!["timeline of all agents".to_owned()],
     }
     if state.pane == Pane::Talk {
         if agent.run > 0 {

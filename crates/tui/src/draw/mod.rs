@@ -14,6 +14,7 @@ pub mod talk;
 #[cfg(test)]
 mod tests;
 pub mod text;
+mod timeline;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -35,6 +36,8 @@ pub struct Areas {
     pub roster: Rect,
     /// The plan, beside a wide screen's conversation.
     pub side: Rect,
+    /// The last minute's timeline, below it.
+    pub timeline: Rect,
     /// Whom one looks at.
     pub title: Rect,
     /// The conversation, or what stands in its place.
@@ -77,13 +80,13 @@ pub fn areas(state: &State) -> Areas {
     let top = head.height.min(bottom);
     // What is read and closed again has the whole width.
     let is_wide = width >= WIDE.0 && height >= WIDE.1 && matches!(state.pane, Pane::Talk | Pane::Plan);
-    let (roster, side, x) =
-        if is_wide { column(state, top, bottom) } else { (rows(state, top, bottom), Rect::ZERO, 0) };
+    let (roster, [side, timeline], x) =
+        if is_wide { column(state, top, bottom) } else { (rows(state, top, bottom), [Rect::ZERO; 2], 0) };
     let top = if is_wide { top } else { roster.bottom().max(top) };
     let title = Rect::new(x, top, width - x, bottom.saturating_sub(top).min(1));
     let top = top + title.height;
     let pane = Rect::new(x, top, width - x, bottom.saturating_sub(top));
-    Areas { head, roster, side, title, pane, queue, ask, to, compose, status, keys }
+    Areas { head, roster, side, timeline, title, pane, queue, ask, to, compose, status, keys }
 }
 
 /// The roster above the conversation: a quarter of the room at most.
@@ -94,15 +97,19 @@ fn rows(state: &State, top: u16, bottom: u16) -> Rect {
     Rect::new(0, top, state.size.width, agents.min(most))
 }
 
-/// The roster beside the conversation, the plan below it, and where the conversation begins.
-fn column(state: &State, top: u16, bottom: u16) -> (Rect, Rect, u16) {
+/// The roster beside the conversation, the plan and the timeline below it, and where the conversation begins.
+fn column(state: &State, top: u16, bottom: u16) -> (Rect, [Rect; 2], u16) {
     let width = (state.size.width / 3).clamp(38, 64);
     let room = bottom.saturating_sub(top);
     let agents = u16::try_from(state.order.rows().count()).unwrap_or(u16::MAX);
     let plan = help::plan_height(state).min(room / 2);
     let rows = agents.min(room - plan);
     let roster = Rect::new(0, top, width, rows);
-    (roster, Rect::new(0, top + rows, width, plan), width + 3)
+    let plan = Rect::new(0, top + rows, width, plan);
+    // One that shows fewer than two lanes shows nothing.
+    let left = bottom.saturating_sub(plan.bottom());
+    let timeline = Rect::new(0, plan.bottom(), width, if left < 4 { 0 } else { left });
+    (roster, [plan, timeline], width + 3)
 }
 
 /// Draws the screen.
@@ -112,6 +119,9 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
     roster::draw(state, frame, areas.roster);
     if areas.side.height > 0 {
         put(frame, areas.side, help::plan(state, areas.side.width));
+    }
+    if areas.timeline.height > 0 {
+        put(frame, areas.timeline, timeline::beside(state, areas.timeline.width, areas.timeline.height));
     }
     divider(state, frame, &areas);
     head::title(state, frame, areas.title);
@@ -152,6 +162,7 @@ fn pane(state: &State, frame: &mut Frame<'_>, area: Rect) {
         }
         Pane::Plan => help::plan(state, area.width),
         Pane::Help => help::keys(state, area.width),
+        Pane::Timeline => timeline::whole(state, area.width),
         Pane::Ask => ask::whole(state, area.width),
         Pane::Diff(None) => {
             vec![Line::styled(look.words("asks git what was changed …"), look.style(Tone::Quiet))]

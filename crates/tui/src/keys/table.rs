@@ -59,6 +59,20 @@ pub enum Action {
     End,
     /// Show the plan.
     Plan,
+    /// Show who did what when.
+    Timeline,
+    /// Play back what is over, or wait.
+    Play,
+    /// Show the next thing that happened.
+    Step,
+    /// Go one thing back.
+    Back,
+    /// Play faster.
+    Faster,
+    /// Play more slowly.
+    Slower,
+    /// Go to a moment.
+    To,
     /// Show what the agent changed.
     Diff,
     /// One pane without borders, for the terminal's own selection.
@@ -192,6 +206,13 @@ pub const TABLE: &[Row] = &[
     row(Action::Top, "top", &[CTRL_HOME], NONE, "go to the beginning"),
     row(Action::End, "end", &[plain(KeyCode::End), CTRL_END], NONE, "go to the end and follow it"),
     row(Action::Plan, "plan", &[ctrl('p')], NONE, "show the plan"),
+    row(Action::Timeline, "timeline", &[ctrl('t')], NONE, "show who did what when"),
+    row(Action::Play, "play", &[plain(KeyCode::Char(' '))], NONE, "play back what is over, or wait; at the end from the beginning"),
+    row(Action::Step, "step", &[plain(KeyCode::Right)], NONE, "show the next thing that happened in what is played back"),
+    row(Action::Back, "back", &[plain(KeyCode::Left)], NONE, "go one thing back in what is played back"),
+    row(Action::Faster, "faster", &[plain(KeyCode::Char('+'))], NONE, "play faster"),
+    row(Action::Slower, "slower", &[plain(KeyCode::Char('-'))], NONE, "play more slowly"),
+    row(Action::To, "to", &[], Words::Needed("2.5s"), "go to this moment of what is played back"),
     row(Action::Diff, "diff", &[alt('d')], NONE, "show what the agent changed"),
     row(Action::Bare, "bare", &[alt('z')], NONE, "show one pane alone, to select text with the mouse"),
     row(Action::Copy, "copy", &[alt('c')], NONE, "copy the agent's last answer"),

@@ -68,7 +68,7 @@ impl Bench {
             notes: Vec::new(),
         };
         let state = State::new(opening, Settings::default(), Saved::default(), Size::new(80, 24), now());
-        let running = Running::new(Source::Read(told), None);
+        let running = Running::new(Source::Read { told, plays: false }, None);
         let (screen, ended) = (Recorder::default(), CancellationToken::new());
         Self { state, running, screen, keys, pressing, telling, ended }
     }

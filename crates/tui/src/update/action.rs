@@ -24,6 +24,12 @@ pub(super) fn act(state: &mut State, action: Action, key: KeyEvent) -> Vec<Effec
         // A draft's `?` is a letter, and `/` at its beginning opens the list of actions by itself.
         Action::Help if types(key) && !state.composer.is_empty() => typed_key(state, key),
         Action::Palette if types(key) => typed_key(state, key),
+        // These are the draft's, but where something is played back and nothing is typed.
+        Action::Play | Action::Step | Action::Back | Action::Faster | Action::Slower
+            if is_bare(key) && !state.plays_back() =>
+        {
+            typed_key(state, key)
+        }
         // Who is at the end already means the draft's.
         Action::End if key.code == KeyCode::End && key.modifiers.is_empty() && state.follows() => {
             typed_key(state, key)
@@ -42,9 +48,14 @@ fn typed_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     Vec::new()
 }
 
+/// Whether a key is one that a draft has a use for.
+fn is_bare(key: KeyEvent) -> bool {
+    (key.modifiers - KeyModifiers::SHIFT).is_empty()
+}
+
 /// Whether a key writes a character.
 fn types(key: KeyEvent) -> bool {
-    matches!(key.code, KeyCode::Char(_)) && (key.modifiers - KeyModifiers::SHIFT).is_empty()
+    matches!(key.code, KeyCode::Char(_)) && is_bare(key)
 }
 
 fn asks_shift_enter(state: &mut State) -> Vec<Effect> {
@@ -112,6 +123,14 @@ fn looks(state: &mut State, action: Action, words: &str) {
         Action::Top => state.scroll_to_top(),
         Action::End => state.scroll_to_end(),
         Action::Plan => state.show(Pane::Plan),
+        Action::Timeline => {
+            state.show(Pane::Timeline);
+            // What happens now stands at its end.
+            state.pane_top = usize::MAX;
+        }
+        Action::Play | Action::Step | Action::Back | Action::Faster | Action::Slower | Action::To => {
+            super::playing::act(state, action, words);
+        }
         Action::Help => state.show(Pane::Help),
         Action::Palette => palette(state),
         Action::Bare => state.bare = !state.bare,

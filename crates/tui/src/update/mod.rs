@@ -2,6 +2,7 @@
 
 mod action;
 mod done;
+mod playing;
 mod send;
 #[cfg(test)]
 mod tests;
@@ -76,6 +77,7 @@ pub fn update(state: &mut State, input: Input, now: Micros) -> Vec<Effect> {
 
 /// What follows from whatever happened.
 fn settle(state: &mut State, effects: &mut Vec<Effect>) {
+    playing::shows_due(state);
     choose_somebody(state);
     order(state);
     draw_ask(state);
@@ -160,7 +162,8 @@ pub fn wakes_at(state: &State) -> Option<Micros> {
     let clocks = (state.is_live() && is_working).then(|| state.now.after(SECOND));
     let notice = state.notice.as_ref().map(|notice| notice.since.after(NOTICE));
     let facts = facts_due(state).filter(|_| state.is_live());
-    [clocks, notice, facts, state.save_at].into_iter().flatten().min()
+    let playing = state.player.as_ref().and_then(|player| player.wakes_at());
+    [clocks, notice, facts, state.save_at, playing].into_iter().flatten().min()
 }
 
 fn pasted(state: &mut State, text: &str) -> Vec<Effect> {

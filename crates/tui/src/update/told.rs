@@ -13,6 +13,8 @@ pub(super) fn told(state: &mut State, told: Told) -> Vec<Effect> {
         state.say(Tone::Good, "the session is back");
     }
     match told {
+        // What is played back is shown when its time has come.
+        Told::Event(_, event) if state.player.as_mut().is_some_and(|player| !player.holds(&event)) => {}
         Told::Event(_, event) => {
             // What it cost, and how full its context is, stands in no event.
             let changes_facts = matches!(

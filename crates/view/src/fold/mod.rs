@@ -8,10 +8,12 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use midturn_core::rules::event::{Event, LiveEvent};
+use midturn_core::rules::event::{Event, EventKind, LiveEvent};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::view::View;
 use serde::{Deserialize, Serialize};
+
+use crate::timeline::Timeline;
 
 pub use self::conversation::Conversation;
 pub use self::entry::{Call, CallState, Entry, EntryKind, Injected, Letter};
@@ -22,12 +24,22 @@ pub struct Session {
     /// Who is there and what is under way.
     view: View,
     conversations: BTreeMap<AgentName, Conversation>,
+    /// Whoever compares what is drawn of it compares pictures.
+    #[serde(skip)]
+    pub(crate) timeline: Timeline,
 }
 
 impl Session {
     /// The next event. `false`: it changes nothing, for it was told before or is of a run that is over.
     pub fn event(&mut self, event: &Event) -> bool {
-        if !self.view.event(event) {
+        // What was refused is nothing to an agent, and something to whoever wrote it.
+        let is_refused =
+            matches!(event.kind, EventKind::MessageRefused { .. }) && event.seq > self.view.seq();
+        let counts = self.view.event(event);
+        if counts || is_refused {
+            self.timeline.event(event);
+        }
+        if !counts {
             return false;
         }
         if let Some(name) = &event.at.agent
@@ -51,6 +63,11 @@ impl Session {
     /// Core's fold of it.
     pub fn view(&self) -> &View {
         &self.view
+    }
+
+    /// Who did what when.
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
     }
 
     /// What an agent and those who spoke with it have said. None of an agent that nothing was told of.

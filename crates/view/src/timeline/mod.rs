@@ -19,13 +19,12 @@ use midturn_core::rules::ending::InterruptReason;
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::{AgentName, MessageId};
 use midturn_core::rules::mail::Urgency;
-use midturn_core::rules::view::View;
 use serde::{Deserialize, Serialize};
 
 use self::lane::{Key, Lane};
 pub use self::parts::{Ahead, Bar, End, Kind, Letter, Mark, MarkKind, Moment, Tick};
-pub use self::picture::cells;
 pub use self::picture::{Drawn, LaneDrawn, LetterDrawn, MarkDrawn, Picture};
+pub use self::picture::{cells, sign_of};
 use crate::agents::WAIT;
 use crate::clean::one_line;
 use crate::words::{gist, short};
@@ -59,14 +58,11 @@ pub struct Timeline {
 impl Timeline {
     /// The timeline of all events of a session.
     pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
-        let (mut view, mut timeline) = (View::default(), Self::default());
+        let mut session = crate::fold::Session::default();
         for event in events {
-            // What was refused is nothing to an agent, and something to whoever wrote it.
-            if view.event(event) || matches!(event.kind, EventKind::MessageRefused { .. }) {
-                timeline.event(event);
-            }
+            session.event(event);
         }
-        timeline
+        session.timeline
     }
 
     /// The next event, one that core's fold took for no stale one.

@@ -1,7 +1,7 @@
 //! A timeline laid out from left to right, for whoever draws it: on a page, in a file, on a terminal.
 
 use midturn_core::rules::event::Outcome;
-use midturn_core::rules::mail::Urgency;
+use midturn_core::rules::mail::{Point, Urgency};
 use midturn_core::rules::time::Micros;
 use midturn_core::rules::wording::COORDINATOR;
 use serde::{Deserialize, Serialize};
@@ -281,19 +281,27 @@ impl Place<'_> {
     }
 }
 
+/// The sign of a point where messages go in.
+pub fn sign_of(point: &str) -> &'static str {
+    Point::ALL.into_iter().find(|known| known.as_str() == point).map_or("?", of_point)
+}
+
+fn of_point(point: Point) -> &'static str {
+    match point {
+        Point::Start => "›",
+        Point::Stream => "~",
+        Point::A => "A",
+        Point::B => "B",
+        Point::C => "C",
+        Point::D => "D",
+        Point::Wait => "W",
+    }
+}
+
 /// The sign of what happened.
 fn sign(kind: &MarkKind) -> &'static str {
-    use midturn_core::rules::mail::Point;
     match kind {
-        MarkKind::Injected { point, .. } => match point {
-            Point::Start => "›",
-            Point::Stream => "~",
-            Point::A => "A",
-            Point::B => "B",
-            Point::C => "C",
-            Point::D => "D",
-            Point::Wait => "W",
-        },
+        MarkKind::Injected { point, .. } => of_point(*point),
         MarkKind::Returned { .. } | MarkKind::Refused { .. } => "⊘",
         MarkKind::Stop { .. } => "■",
         MarkKind::RunEnd { outcome } => match outcome {
