@@ -58,7 +58,7 @@ fn the_keys_that_are_shown_are_those_that_hold() {
         ("scrolled", &["new below: F9 follows", "F8 stop"]),
     ] {
         // The scenes are played by the keys that are built in.
-        let mut play = state(of, Settings::default(), Size::new(120, 80));
+        let mut play = state(of, Settings::default(), Size::new(200, 60));
         play.state.settings.keys = Keymap::new(&chosen).unwrap();
         let screen = seen(&play.state);
         for word in shown {
