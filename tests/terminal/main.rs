@@ -10,6 +10,7 @@ mod day;
 mod ground;
 mod itself;
 mod joined;
+mod keys;
 mod leaving;
 #[path = "../needs.rs"]
 mod needs;

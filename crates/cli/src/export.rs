@@ -14,6 +14,7 @@ use crate::commands;
 use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::history;
+use crate::meanwhile::Meanwhile;
 use crate::project::Project;
 use crate::secrets;
 
@@ -30,16 +31,20 @@ const TOLD: usize = 5;
 /// the store can't be read, the session can't be replayed, or the file can't be written.
 pub(crate) fn export(args: &ExportArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
+    let meanwhile = Meanwhile::begin("reading events", env);
     let (journal, events) = commands::block_on(async {
         let (archive, id) = history::kept(&project, &args.session).await?;
-        recorded(&*archive, &id).await
+        recorded(&*archive, &id, Some(&meanwhile)).await
     })??;
+    meanwhile.now("replaying what was exported");
     let text = midturn_scenario::export::scenario(&journal, &events).map_err(|error| match error {
         midturn_scenario::export::ExportError::Unfinished { .. } => Failure::usage(error.to_string()),
         _ => Failure::failed(error.to_string()),
     })?;
     let text = secrets::clean(&text);
-    tell_differences(&text);
+    let differences = differences(&text);
+    drop(meanwhile);
+    eprint!("{differences}");
     match &args.output {
         None => commands::print(&text),
         Some(path) => written(path, &text),
@@ -53,10 +58,11 @@ pub(crate) fn export(args: &ExportArgs, env: &Env) -> Result<End, Failure> {
 pub(crate) async fn recorded(
     archive: &dyn Archive,
     id: &SessionId,
+    meanwhile: Option<&Meanwhile>,
 ) -> Result<(SessionJournal, Vec<Event>), Failure> {
     // First the events: what a session that lives adds meanwhile is in the journal only, and
     // is not asked for.
-    let events = all_events(archive, id).await?;
+    let events = all_events(archive, id, meanwhile).await?;
     let journal = archive.journal(id).await.map_err(Failure::failed)?;
     let journal = journal.ok_or_else(|| Failure::failed(format!("the session {id} is gone")))?;
     Ok((journal, events))
@@ -66,7 +72,11 @@ pub(crate) async fn recorded(
 ///
 /// # Errors
 /// [`Failure::Failed`]: they can't be read.
-pub(crate) async fn all_events(archive: &dyn Archive, id: &SessionId) -> Result<Vec<Event>, Failure> {
+pub(crate) async fn all_events(
+    archive: &dyn Archive,
+    id: &SessionId,
+    meanwhile: Option<&Meanwhile>,
+) -> Result<Vec<Event>, Failure> {
     let mut events: Vec<Event> = Vec::new();
     loop {
         let after = events.last().map_or(0, |event| event.seq);
@@ -83,29 +93,31 @@ pub(crate) async fn all_events(archive: &dyn Archive, id: &SessionId) -> Result<
             })?;
             events.push(event);
         }
+        if let Some(meanwhile) = meanwhile {
+            meanwhile.has(events.len());
+        }
     }
 }
 
-/// Says on standard error where a replay comes to something else. The file is written all the
-/// same: it says itself what was.
-fn tell_differences(text: &str) {
+/// Where a replay comes to something else, for standard error. The file is written all the same: it says itself what was.
+fn differences(text: &str) -> String {
     let failures = match midturn_scenario::check_text("the export", text) {
-        Ok(failures) if failures.is_empty() => return,
         Ok(failures) => failures,
-        Err(error) => {
-            eprintln!("midturn: the export can't be replayed: {error}");
-            return;
-        }
+        Err(error) => return format!("midturn: the export can't be replayed: {error}\n"),
     };
-    eprintln!(
-        "midturn: the replay does not match everywhere; what was apart by less than the time between two steps is one instant there:"
-    );
+    if failures.is_empty() {
+        return String::new();
+    }
+    let mut said = "midturn: the replay does not match everywhere; what was apart by less than the time between two steps is one \
+                    instant there:\n"
+        .to_owned();
     for failure in failures.iter().take(TOLD) {
-        eprintln!("  expected {}, happened: {}", failure.expected, failure.happened);
+        said += &format!("  expected {}, happened: {}\n", failure.expected, failure.happened);
     }
     if failures.len() > TOLD {
-        eprintln!("  and {} more", failures.len() - TOLD);
+        said += &format!("  and {} more\n", failures.len() - TOLD);
     }
+    said
 }
 
 fn written(path: &Path, text: &str) -> Result<End, Failure> {

@@ -23,6 +23,7 @@ mod hooks;
 mod host;
 mod joined;
 mod log;
+mod meanwhile;
 mod models;
 mod pictures;
 #[cfg(feature = "crash-tests")]

@@ -55,13 +55,23 @@ fn write(line: &str) {
         }
         return;
     }
+    put(&format!("{line}\n"));
+}
+
+/// The same for what is worth nothing later: where the screen is it goes nowhere.
+pub(crate) fn offer(text: &str) {
+    if HELD.lock().is_none() {
+        put(text);
+    }
+}
+
+fn put(text: &str) {
     let end = rustix::stdio::stderr();
     let mut is_ready = [PollFd::new(&end, PollFlags::OUT)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     if matches!(poll(&mut is_ready, Some(&now)), Ok(1..)) {
-        let line: String = format!("{line}\n");
         // What can't be said can't be said.
-        let _ = rustix::io::write(end, line.as_bytes());
+        let _ = rustix::io::write(end, text.as_bytes());
     }
 }
 

@@ -18,6 +18,7 @@ use crate::args::{LayerArgs, PlaceArgs, StoreArgs, WorkArgs};
 use crate::commands;
 use crate::env::{self, Env};
 use crate::failure::Failure;
+use crate::meanwhile::Meanwhile;
 use crate::secrets;
 
 /// The longest path of a socket, in bytes: the systems' own limits are 104 and 108.
@@ -182,7 +183,7 @@ impl Project {
 
     /// Puts right what a killed process left in it, and says so: before git works there.
     pub(crate) fn put_right(&self) {
-        put_right(&self.whole_state(), &self.root);
+        tell(&under_way::recover(&self.whole_state(), &self.root));
     }
 
     /// What its sessions are kept in.
@@ -339,13 +340,16 @@ pub(crate) fn recover(work: &WorkArgs, env: &Env) -> Result<(), Failure> {
     let Some(state) = env.state_folder() else { return Ok(()) };
     // What another user could have put there would be obeyed.
     look_at_state(&state)?;
-    put_right(&state, root);
+    let meanwhile = Meanwhile::begin("putting right what a killed process left", env);
+    let notes = under_way::recover(&state, root);
+    drop(meanwhile);
+    tell(&notes);
     Ok(())
 }
 
-fn put_right(state: &Path, root: &Path) {
-    for note in under_way::recover(state, root) {
-        eprintln!("note: {}", secrets::clean(&note));
+fn tell(notes: &[String]) {
+    for note in notes {
+        eprintln!("note: {}", secrets::clean(note));
     }
 }
 

@@ -1,7 +1,7 @@
 //! `midturn replay`: hands the files to `midturn-scenario`, and real tools to the scenarios
 //! that ask for them.
 
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation};
 use crate::args::{ReplayArgs, ScreenArgs};
 use crate::env::Env;
 use crate::failure::{End, Failure};
+use crate::meanwhile::Meanwhile;
 use crate::pictures::Folder;
 use crate::screen;
 
@@ -34,9 +35,12 @@ pub(crate) fn replay(args: &ReplayArgs, env: &Env) -> Result<End, Failure> {
         folder.as_ref().map_or(Ok(()), |folder| folder.draw(path, name, events))
     };
     let (real, junit): (Option<&dyn RealWorkplaces>, _) = (Some(&RealTools), args.junit.clone());
-    let options = Options { real, json: args.json, junit, shift, seen: Some(&draw) };
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    let played = midturn_scenario::replay(&args.paths, &options, &mut out, &mut std::io::stderr().lock());
+    let meanwhile = Meanwhile::begin("replaying", env);
+    let tell = |done, of| meanwhile.at(done, of);
+    let options = Options { real, json: args.json, junit, shift, seen: Some(&draw), played: Some(&tell) };
+    let mut out = output(&meanwhile);
+    let mut err = meanwhile.beside(std::io::stderr().lock());
+    let played = midturn_scenario::replay(&args.paths, &options, &mut out, &mut err);
     match played.and_then(|exit| out.flush().map(|()| exit)) {
         Ok(Exit::Holds) => Ok(End::Finished),
         Ok(Exit::Fails) => Ok(End::Failed),
@@ -45,6 +49,12 @@ pub(crate) fn replay(args: &ReplayArgs, env: &Env) -> Result<End, Failure> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(End::Failed),
         Err(error) => Err(Failure::failed(format!("the results can't be written: {error}"))),
     }
+}
+
+/// Standard output: line by line where a bar may be below it.
+fn output(meanwhile: &Meanwhile) -> Box<dyn Write + '_> {
+    let out = std::io::stdout().lock();
+    if out.is_terminal() { Box::new(meanwhile.beside(out)) } else { Box::new(BufWriter::new(out)) }
 }
 
 /// Looks at one scenario on the screen.

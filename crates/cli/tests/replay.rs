@@ -5,6 +5,9 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
 use common::Place;
 
 const SCENARIO: &str = "midturn: 1
@@ -55,6 +58,27 @@ fn with_json_standard_output_has_events_only_and_the_same_bytes_each_time() {
         assert_eq!(serde_json::from_str::<serde_json::Value>(line).unwrap()["v"], 1);
     }
     assert!(String::from_utf8(first.stderr).unwrap().contains("1 passed, 0 failed"));
+}
+
+#[test]
+fn a_replay_that_takes_its_time_tells_lines_on_standard_error_and_nothing_else_where_there_is_no_terminal() {
+    let place = Place::new();
+    place.write("a.yaml", &SCENARIO.replace("OUTCOME", "skipped"));
+    // It comes when somebody writes it: that is when the replay has told how far it is.
+    let late = place.path("late.yaml");
+    assert!(Command::new("mkfifo").arg(&late).status().unwrap().success());
+    let mut replay = place.midturn(".", &["replay", "--json", "a.yaml", "late.yaml"]);
+    let mut replay = replay.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(replay.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let line = told.find(|line| line.starts_with("midturn: ")).unwrap();
+    assert!(line.starts_with("midturn: replaying: 1 of 2, "), "{line}");
+    place.write("late.yaml", &SCENARIO.replace("OUTCOME", "skipped"));
+    let rest: Vec<String> = told.collect();
+    let said = replay.wait_with_output().unwrap();
+    assert_eq!(said.status.code(), Some(0), "{rest:?}");
+    let all = String::from_utf8(said.stdout).unwrap() + &rest.concat();
+    assert!(!all.contains('\u{1b}') && !all.contains('\r'), "{all}");
+    assert!(all.lines().next().unwrap().starts_with('{') && rest.concat().contains("2 passed"), "{all}");
 }
 
 #[test]

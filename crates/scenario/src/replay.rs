@@ -33,6 +33,8 @@ pub struct Options<'a> {
     pub shift: Vec<Shift>,
     /// Told of each scenario that was played: its path, its name, what happened.
     pub seen: Option<&'a Seen<'a>>,
+    /// Told before each: how many were played, and how many there are.
+    pub played: Option<&'a dyn Fn(usize, usize)>,
 }
 
 /// Replays files and folders: a line per scenario and the closing line to `out` (to `err`
@@ -47,7 +49,12 @@ pub fn replay(
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
     let mut report = Report::default();
-    for found in collected(paths) {
+    let all = collected(paths);
+    let count = all.len();
+    for (at, found) in all.into_iter().enumerate() {
+        if let Some(played) = options.played {
+            played(at, count);
+        }
         let (path, played) = match found {
             Ok(path) => (path.clone(), one(&path, options)),
             Err((path, error)) => (path, Err(error)),

@@ -92,7 +92,7 @@ function scrolled({ target }) {
 /** @param {KeyboardEvent} event */
 function pressed(event) {
   if (event.isComposing || event.keyCode === 229 || page.dialog) return;
-  if (event.key === "Escape") escaped(event);
+  if (page.keys.is("stop", event)) escaped(event);
   else if (isTyped(event)) document.getElementById("draft")?.focus();
 }
 
@@ -105,7 +105,7 @@ function isTyped({ key, target, ctrlKey, altKey, metaKey }) {
   return [...key].length === 1 && !isTaken && !ctrlKey && !altKey && !metaKey;
 }
 
-/** Escape closes what is open, and stops once nothing is. @param {KeyboardEvent} event */
+/** Escape, or the key in its place, closes what is open, and stops once nothing is. @param {KeyboardEvent} event */
 function escaped(event) {
   const menu = document.querySelector("details.menu[open]");
   if (menu instanceof HTMLDetailsElement) menu.open = false;
@@ -169,6 +169,8 @@ addEventListener("pagehide", () => page.leave());
 onKept((name, value) => {
   if (name === "token" && value && value !== page.api?.token) page.signedIn(value);
   if (name === "theme") page.setTheme(value ?? "auto");
+  if (name === "keys") page.keys.read(value);
+  if (name === "keys") draw();
 });
 setInterval(second, 1000);
 root.replaceChildren();

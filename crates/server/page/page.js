@@ -2,6 +2,7 @@
 
 import { Api, Refused, signIn } from "./api.js";
 import { Drafts, keep, kept } from "./kept.js";
+import { Keys } from "./keys.js";
 import { Watched, isWorking } from "./watched.js";
 import { told } from "./told.js";
 import { URGENCY, modeOf, newId, why } from "./ways.js";
@@ -13,7 +14,7 @@ import { loadDiff } from "./deeds.js";
  * @typedef {"soft" | "sooner" | "now" | "later" | "instead"} Mode
  * @typedef {{id: string, text: string, mode: Mode, failed?: string}} Message
  * @typedef {{kind: "keys" | "figures" | "sessions" | "begin" | "spawn" | "limit" | "close", agent?: string, busy?: boolean,
- *   error?: string, figures?: any, sessions?: any[]}} Dialog
+ *   error?: string, figures?: any, sessions?: any[], changes?: import("./keys.js").Action}} Dialog
  * @typedef {{branch?: string, start?: string, patch?: string, truncated?: boolean, error?: string, busy?: boolean, merge?: string}} Diff
  */
 
@@ -43,6 +44,7 @@ export class Page {
     /** @type {Mode} */
     this.mode = modeOf(kept("mode"));
     this.theme = kept("theme") ?? "auto";
+    this.keys = new Keys();
     this.isDrawerOpen = false;
     /** @type {Dialog | null} */
     this.dialog = null;

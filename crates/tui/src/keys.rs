@@ -61,6 +61,14 @@ pub enum KeyError {
         /// The action it was to do.
         action: &'static str,
     },
+    /// Nobody could send, stop or leave by a key any more.
+    #[error("{} needs a key: {}", one_of(.actions), .why)]
+    Needed {
+        /// The actions one of which needs it.
+        actions: &'static [&'static str],
+        /// What couldn't be done otherwise.
+        why: &'static str,
+    },
     /// Two actions have it.
     #[error("`{key}` is for `{}` and for `{}`: give one of them another key", actions[0], actions[1])]
     Twice {
@@ -75,6 +83,25 @@ fn meant(nearest: Option<&&str>) -> String {
     nearest.map_or_else(String::new, |name| format!("; the nearest known name is `{name}`"))
 }
 
+fn one_of(actions: &[&str]) -> String {
+    actions.iter().map(|action| format!("`{action}`")).collect::<Vec<_>>().join(" or ")
+}
+
+/// What has to be possible by a key: one of these actions keeps one. The words behind `/` are no way out, since
+/// they are sent.
+const NEEDED: &[(&[Action], KeyError)] = &[
+    (&[Action::Send], needed(&["send"], "nothing could be sent, and no word behind `/` be done")),
+    (
+        &[Action::Stop],
+        needed(&["stop"], "nothing could be stopped at once, and nothing that is open be closed"),
+    ),
+    (&[Action::Leave, Action::Quit], needed(&["leave", "quit"], "nobody could leave at once")),
+];
+
+const fn needed(actions: &'static [&'static str], why: &'static str) -> KeyError {
+    KeyError::Needed { actions, why }
+}
+
 impl KeyError {
     /// The actions it is about, by their names.
     pub fn actions(&self) -> Vec<&str> {
@@ -83,6 +110,7 @@ impl KeyError {
             Self::Unreadable { action, .. } | Self::Types { action, .. } | Self::Answers { action, .. } => {
                 vec![action]
             }
+            Self::Needed { actions, .. } => actions.to_vec(),
             Self::Twice { actions, .. } => actions.to_vec(),
         }
     }
@@ -101,7 +129,8 @@ impl Keymap {
     /// and no others.
     ///
     /// # Errors
-    /// [`KeyError`]: an action or a key is none, a key can't be for its action, or is for two.
+    /// [`KeyError`]: an action or a key is none, a key can't be for its action, or is for two, or nothing could be
+    /// sent, stopped or left by a key.
     pub fn new(overrides: &BTreeMap<String, Vec<String>>) -> Result<Self, KeyError> {
         let mut by_action = Self::default().by_action;
         for (name, keys) in overrides {
@@ -113,6 +142,10 @@ impl Keymap {
             by_action.insert(row.action, keys?);
         }
         let by_key = by_key(&by_action)?;
+        let has_key = |action: &Action| by_action.get(action).is_some_and(|keys| !keys.is_empty());
+        if let Some((_, error)) = NEEDED.iter().find(|(actions, _)| !actions.iter().any(has_key)) {
+            return Err(error.clone());
+        }
         Ok(Self { by_key, by_action })
     }
 
@@ -203,6 +236,8 @@ mod tests {
             ("history", &[]),
             ("help", &["!"]),
             ("previous-agent", &["alt+left"]),
+            ("leave", &[]),
+            ("quit", &["ctrl+q"]),
         ]));
         let map = map.unwrap();
         assert_eq!(shown(&map, Action::Sooner), ["f2", "f2"]);
@@ -220,7 +255,7 @@ mod tests {
     #[test]
     fn keys_that_cannot_be_are_errors_that_name_the_key_and_the_action() {
         type Overrides<'a> = &'a [(&'a str, &'a [&'a str])];
-        let rows: [(Overrides<'_>, &str, &[&str]); 9] = [
+        let rows: [(Overrides<'_>, &str, &[&str]); 12] = [
             (&[("sonn", &["f2"])], "no action `sonn`; the nearest known name is `soon`", &["sonn"]),
             (&[("plan", &["hyper+p"])], "`hyper+p` for `plan` is no key", &["plan"]),
             (&[("plan", &["ctrl+i"])], "terminals send it as tab", &["plan"]),
@@ -230,6 +265,9 @@ mod tests {
             (&[("always", &["shift+enter"])], "put ctrl+ or alt+ before it", &["always"]),
             (&[("plan", &["ctrl+s"])], "`ctrl+s` is for `soon` and for `plan`", &["soon", "plan"]),
             (&[("plan", &["f2"]), ("diff", &["F2"])], "`f2` is for `plan` and for `diff`", &["plan", "diff"]),
+            (&[("send", &[])], "`send` needs a key: nothing could be sent", &["send"]),
+            (&[("stop", &[])], "`stop` needs a key: nothing could be stopped", &["stop"]),
+            (&[("leave", &[])], "`leave` or `quit` needs a key: nobody could leave", &["leave", "quit"]),
         ];
         for (said, expected, actions) in rows {
             let error = Keymap::new(&overrides(said)).unwrap_err();

@@ -23,6 +23,7 @@ use crate::env::{self, Env};
 use crate::failure::{End, Failure};
 use crate::history;
 use crate::host::holding::{self, Opened};
+use crate::meanwhile::Meanwhile;
 use crate::project::Project;
 
 /// `midturn sessions rm SESSION…`.
@@ -94,13 +95,18 @@ impl Cleaning<'_> {
         chosen: Vec<SessionSummary>,
     ) -> Result<End, Failure> {
         let (mut plan, mut places) = (Vec::new(), Vec::new());
-        for session in chosen {
-            let Some((found, place)) = self.look(project, &*archive, session).await? else { continue };
+        let (meanwhile, count) = (Meanwhile::begin("looking at sessions", self.env), chosen.len());
+        for (at, session) in chosen.into_iter().enumerate() {
+            meanwhile.at(at, count);
+            let Some((found, place)) = self.look(project, &*archive, session, &meanwhile).await? else {
+                continue;
+            };
             let fate = fate(&found, self.wish, self.removal.force);
             plan.push((found, fate));
             places.push(place);
         }
         archive.close().await;
+        drop(meanwhile);
         let (sum, text) = (Sum::of(&plan), said(&plan));
         if sum.is_nothing() {
             commands::print(&format!("{text}nothing to remove\n"))?;
@@ -110,7 +116,10 @@ impl Cleaning<'_> {
         if self.removal.dry_run || !self.is_agreed()? {
             return Ok(End::Finished);
         }
-        let removed = self.obey(project, &plan, &places).await?;
+        let meanwhile = Meanwhile::begin("removing", self.env);
+        let removed = self.obey(project, &plan, &places, &meanwhile).await;
+        drop(meanwhile);
+        let removed = removed?;
         commands::print(&format!("removed: {removed}\n"))?;
         self.ended(&plan)
     }
@@ -121,6 +130,7 @@ impl Cleaning<'_> {
         project: &Project,
         archive: &dyn Archive,
         session: SessionSummary,
+        meanwhile: &Meanwhile,
     ) -> Result<Option<Looked>, Failure> {
         let id = &session.record.id;
         let Some(journal) = archive.journal(id).await.map_err(Failure::failed)? else { return Ok(None) };
@@ -128,7 +138,7 @@ impl Cleaning<'_> {
             (Ok(stored), _) => stored,
             (Err(failure), Wish::Remove) => return Err(failure),
             (Err(failure), Wish::Prune { .. }) => {
-                eprintln!("midturn: session {id} stays: {failure}");
+                meanwhile.aside(|| eprintln!("midturn: session {id} stays: {failure}"));
                 return Ok(None);
             }
         };
@@ -158,10 +168,11 @@ impl Cleaning<'_> {
         project: &Project,
         plan: &[(Found, Fate)],
         places: &[Stored],
+        meanwhile: &Meanwhile,
     ) -> Result<Sum, Failure> {
         if let Some(client) = client::find(project)? {
             match client.get::<Value>(&Path::of(&["health"])).await {
-                Ok(_) => return self.ask(&client, plan).await,
+                Ok(_) => return self.ask(&client, plan, meanwhile).await,
                 // It died, and left its file behind.
                 Err(Trouble::Nobody) => {}
                 Err(trouble) => return Err(trouble.into()),
@@ -175,19 +186,28 @@ impl Cleaning<'_> {
                 return Err(Failure::failed(format!("nothing was removed: {who}")));
             }
         };
-        let removed = remove_all(&*held.archive, plan, places).await;
+        let removed = remove_all(&*held.archive, plan, places, meanwhile).await;
         held.archive.close().await;
         removed.map(|()| Sum::of(plan))
     }
 
     /// Has the process do it that holds the store.
-    async fn ask(&self, client: &Client, plan: &[(Found, Fate)]) -> Result<Sum, Failure> {
+    async fn ask(
+        &self,
+        client: &Client,
+        plan: &[(Found, Fate)],
+        meanwhile: &Meanwhile,
+    ) -> Result<Sum, Failure> {
         let prune = match self.wish {
             Wish::Remove => None,
             Wish::Prune { older_than, .. } => Some(Prune { older_than: older_than.map(Duration) }),
         };
         let mut sum = Sum::default();
-        for (Found { session, .. }, _) in plan.iter().filter(|(_, fate)| fate.is_any()) {
+        for (at, (Found { session, .. }, fate)) in plan.iter().enumerate() {
+            meanwhile.at(at, plan.len());
+            if !fate.is_any() {
+                continue;
+            }
             let (epoch, last_seq) = (Number(session.epoch), Number(session.last_seq));
             let seen = Remove { epoch, last_seq, force: self.removal.force, prune };
             let path = Path::of(&["sessions", session.record.id.as_str(), "remove"]);
@@ -227,9 +247,18 @@ async fn carried(project: &Project, kept: &[SessionSummary]) -> BTreeSet<String>
     live
 }
 
-async fn remove_all(archive: &dyn Archive, plan: &[(Found, Fate)], places: &[Stored]) -> Result<(), Failure> {
+async fn remove_all(
+    archive: &dyn Archive,
+    plan: &[(Found, Fate)],
+    places: &[Stored],
+    meanwhile: &Meanwhile,
+) -> Result<(), Failure> {
     let now = archive.sessions().await.map_err(Failure::failed)?;
-    for ((found, fate), place) in plan.iter().zip(places).filter(|((_, fate), _)| fate.is_any()) {
+    for (at, ((found, fate), place)) in plan.iter().zip(places).enumerate() {
+        meanwhile.at(at, plan.len());
+        if !fate.is_any() {
+            continue;
+        }
         let SessionSummary { record, epoch, last_seq, .. } = &found.session;
         let is_same = |now: &SessionSummary| {
             now.record.id == record.id && (now.epoch, now.last_seq) == (*epoch, *last_seq)

@@ -305,7 +305,7 @@ pub(super) fn check(key: &str, value: &Value) -> Result<(), String> {
         check_paths(value)?;
     }
     terminal::check(key, value)?;
-    let blank = value.as_str().is_some_and(|text| text.trim().is_empty());
+    let blank = !key.starts_with(terminal::KEYS) && value.as_str().is_some_and(|text| text.trim().is_empty());
     if blank { Err("invalid value: an empty text".to_owned()) } else { Ok(()) }
 }
 

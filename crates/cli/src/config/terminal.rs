@@ -41,7 +41,9 @@ pub(crate) struct Keys(Vec<String>);
 impl<'de> Deserialize<'de> for Keys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let expected = "a list of keys, such as [\"ctrl+s\", \"f2\"]";
-        deserializer.deserialize_any(Texts { expected, one: |text| vec![text.to_owned()] }).map(Self)
+        // An empty text is no key, as an empty list is.
+        let one = |text: &str| if text.is_empty() { Vec::new() } else { vec![text.to_owned()] };
+        deserializer.deserialize_any(Texts { expected, one }).map(Self)
     }
 }
 
@@ -54,8 +56,8 @@ pub(super) fn check(key: &str, value: &Value) -> Result<(), String> {
         return Ok(());
     };
     match Keymap::new(&BTreeMap::from([(action.to_owned(), keys)])) {
-        // Whether another action has a key, too, is known when all layers are laid.
-        Ok(_) | Err(KeyError::Twice { .. }) => Ok(()),
+        // Which keys the other actions have is known when all layers are laid.
+        Ok(_) | Err(KeyError::Twice { .. } | KeyError::Needed { .. }) => Ok(()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -64,7 +66,7 @@ impl Terminal {
     /// Which key does what, all layers laid.
     ///
     /// # Errors
-    /// [`Failure::Usage`] with the place: one key is for two actions.
+    /// [`Failure::Usage`] with the place: one key is for two actions, or one that is needed has none.
     pub(super) fn keymap(&self, entries: &BTreeMap<String, Entry>) -> Result<Keymap, Failure> {
         let keys = self.keys.iter().map(|(action, Keys(keys))| (action.clone(), keys.clone())).collect();
         Keymap::new(&keys).map_err(|error| {

@@ -26,6 +26,7 @@ use crate::commands;
 use crate::env::Env;
 use crate::export;
 use crate::failure::{End, Failure};
+use crate::meanwhile::Meanwhile;
 use crate::pictures;
 use crate::project::{Project, StoreAt};
 use crate::run::facts::Facts;
@@ -86,13 +87,16 @@ pub(crate) fn log(args: &LogArgs, env: &Env) -> Result<End, Failure> {
     commands::block_on(async {
         let (archive, id) = kept(&project, &args.session).await?;
         if let Some(path) = &args.svg {
-            let events = export::all_events(&*archive, &id).await?;
+            let meanwhile = Meanwhile::begin("reading events", env);
+            let events = export::all_events(&*archive, &id, Some(&meanwhile)).await?;
+            drop(meanwhile);
             pictures::written(path, &pictures::picture(&events, &format!("session {id}")))?;
             return Ok(End::Finished);
         }
         let wanted =
             show::Wanted { session: &id, agent: args.agent.as_ref(), json: args.json, full: args.full };
-        show::show(&*archive, &wanted).await
+        let meanwhile = Meanwhile::begin("reading events", env);
+        show::show(&*archive, &wanted, &meanwhile).await
     })?
 }
 

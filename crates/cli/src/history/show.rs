@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::commands::{self, Reader};
 use crate::failure::{End, Failure};
+use crate::meanwhile::Meanwhile;
 use crate::run::progress;
 use crate::secrets;
 
@@ -30,22 +31,32 @@ pub(super) struct Wanted<'a> {
     pub(super) full: bool,
 }
 
-/// Writes the events to standard output, page by page.
-pub(super) async fn show(archive: &dyn Archive, wanted: &Wanted<'_>) -> Result<End, Failure> {
-    let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+/// Writes the events to standard output, page by page. Where a person reads them that is all there is to tell.
+pub(super) async fn show(
+    archive: &dyn Archive,
+    wanted: &Wanted<'_>,
+    meanwhile: &Meanwhile,
+) -> Result<End, Failure> {
+    let is_read = std::io::stdout().is_terminal();
+    let mut count = 0;
+    let colours = is_read && std::env::var_os("NO_COLOR").is_none();
     let mut after = 0;
     loop {
         let page = archive.events(wanted.session, wanted.agent, Rows::After(after), PAGE).await;
         let page = page.map_err(Failure::failed)?;
         let Some(last) = page.last() else { break };
         after = last.seq;
+        count += page.len();
+        meanwhile.has(count);
         let shown = page.into_iter().filter_map(|event| match wanted.json {
             true => Some(format!("{}\n", event.json)),
             false if wanted.full => Some(whole(&event, colours)),
             false => line(&event, colours).map(|line| line + "\n"),
         });
         // Each page for itself: nobody may hold standard output while waiting for the store.
-        if commands::put(&secrets::clean(&shown.collect::<String>()))? == Reader::Gone {
+        let text = secrets::clean(&shown.collect::<String>()).into_owned();
+        let reader = if is_read { meanwhile.aside(|| commands::put(&text)) } else { commands::put(&text) };
+        if reader? == Reader::Gone {
             return Ok(End::Finished);
         }
     }

@@ -12,6 +12,7 @@ use crate::args::UndoArgs;
 use crate::commands;
 use crate::env::Env;
 use crate::failure::{End, Failure};
+use crate::meanwhile::Meanwhile;
 use crate::project::Project;
 
 /// `midturn undo`.
@@ -35,7 +36,10 @@ pub(crate) fn undo(args: &UndoArgs, env: &Env) -> Result<End, Failure> {
             return commands::print(&listed(opened.turns(), &Now::of_machine()));
         }
         let count = usize::try_from(args.turns).unwrap_or(usize::MAX);
-        let undone = opened.undo(count, args.dry_run).await.map_err(Failure::failed)?;
+        let meanwhile = Meanwhile::begin("looking through the files", env);
+        let undone = opened.undo(count, args.dry_run).await.map_err(Failure::failed);
+        drop(meanwhile);
+        let undone = undone?;
         commands::print(&told(&undone, args.dry_run, &Now::of_machine()))
     })?
 }

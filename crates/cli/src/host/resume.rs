@@ -13,6 +13,7 @@ use super::{Begun, Carrier};
 use crate::args::{ResumeArgs, WorkArgs};
 use crate::env::Env;
 use crate::failure::{End, Failure};
+use crate::meanwhile::telling;
 use crate::project::Project;
 use crate::run::session::attending::{self, Carried};
 use crate::run::{Attended, Manner, attended};
@@ -83,7 +84,9 @@ async fn go_on(
     again: &Again<'_>,
     attended: &Attended,
 ) -> Result<Result<Begun, End>, Failure> {
-    let taken = carrier.take_up(id, again.set, (&attended.console).into()).await?;
+    let tell = async |line| attended.console.tell(Tone::Quiet, line).await;
+    let taking = carrier.take_up(id, again.set, (&attended.console).into());
+    let taken = telling(&format!("taking up session {id}"), taking, tell).await?;
     let gone = || Failure::usage(format!("there is no session {id}; `midturn sessions` lists them"));
     let (begun, _) = taken.ok_or_else(gone)?;
     let coordinator = &begun.live.coordinator;

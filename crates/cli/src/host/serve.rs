@@ -18,6 +18,7 @@ use crate::commands;
 use crate::config::Page;
 use crate::env::Env;
 use crate::failure::{End, Failure};
+use crate::meanwhile::telling;
 use crate::project::{Project, StoreAt};
 use crate::run::console::Console;
 use crate::run::session::attending;
@@ -103,9 +104,12 @@ async fn end_what_was_left(carrier: &Carrier, project: &Project, console: &Conso
 /// told and left as it is: the others go on.
 async fn carries(carrier: &Carrier, project: &Project, console: &Console) -> Result<End, Failure> {
     let sessions = carrier.sessions().await?;
-    for summary in sessions.iter().rev().filter(|summary| is_to_go_on(summary, project)) {
+    let left: Vec<_> = sessions.iter().rev().filter(|summary| is_to_go_on(summary, project)).collect();
+    for (at, summary) in left.iter().enumerate() {
         let id = &summary.record.id;
-        match carrier.take_up(id, &[], Audience::default()).await {
+        let what = format!("taking up session {id} ({} of {})", at + 1, left.len());
+        let tell = async |line| console.tell(Tone::Quiet, line).await;
+        match telling(&what, carrier.take_up(id, &[], Audience::default()), tell).await {
             // What waits in it waits for a person: whom they stopped nobody sets to work (decision 0015).
             Ok(Some((begun, working))) if working.is_empty() && !begun.live.coordinator.is_busy() => {
                 carrier.let_go(&begun).await;

@@ -38,7 +38,7 @@ pub(super) async fn play(
 async fn scenario_of(archive: &dyn Archive, id: &SessionId) -> Result<String, HostError> {
     let not_replayable = |text: String| HostError::Conflict { code: "not_replayable", text };
     let (journal, events) =
-        export::recorded(archive, id).await.map_err(|error| not_replayable(error.to_string()))?;
+        export::recorded(archive, id, None).await.map_err(|error| not_replayable(error.to_string()))?;
     midturn_scenario::export::scenario(&journal, &events).map_err(|error| match error {
         ExportError::Unfinished { .. } => {
             not_replayable(format!("{error}: what still goes on can't be played again"))

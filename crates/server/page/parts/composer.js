@@ -28,7 +28,7 @@ export function composer(page) {
     ${refused ? html`<p class="line bad refused">${refused}</p>` : nothing}
     <div class="box" @mousedown=${stays}>
       <textarea id="draft" rows="2" aria-label="Message to ${agent}" placeholder=${hint(page, works)}
-        enterkeyhint="send" autocomplete="off" .value=${live(draft)}
+        enterkeyhint=${page.keys.of("send") === "Enter" ? "send" : "enter"} autocomplete="off" .value=${live(draft)}
         @beforeinput=${(/** @type {InputEvent} */ event) => fits(page, event)}
         @input=${(/** @type {any} */ event) => page.typed(event.target.value)}
         @keydown=${(/** @type {KeyboardEvent} */ event) => key(page, event)}></textarea>
@@ -38,7 +38,7 @@ export function composer(page) {
       <label><span>Mode</span> <select @change=${(/** @type {any} */ event) => page.setMode(event.target.value)}>
         ${MODES.map(([mode, name, does]) => html`<option value=${mode} title=${does} .selected=${page.mode === mode}>${name}</option>`)}
       </select></label>
-      <span class="promise">${draft.trim() ? becomes(page) : html`<span class="hint">Enter sends, Shift+Enter is a new line</span>`}</span>
+      <span class="promise">${draft.trim() ? becomes(page) : html`<span class="hint">${page.keys.of("send")} sends, ${page.keys.of("newline")} is a new line</span>`}</span>
     </p>
   </form>`;
 }
@@ -69,7 +69,7 @@ function becomes(page) {
  */
 function buttons(page, works, hasDraft) {
   const send = html`<button class="send" type="submit" aria-label="Send" title="Send" ?disabled=${!page.isLive || !hasDraft}>➤</button>`;
-  const stop = html`<button class="stop" type="button" aria-label="Stop generating response" title="Stop (Esc)"
+  const stop = html`<button class="stop" type="button" aria-label="Stop generating response" title="Stop (${page.keys.of("stop")})"
     ?disabled=${page.isStopping || !page.isLive} @click=${() => page.stop()}><span class="square"></span></button>`;
   if (!works) return send;
   return hasDraft ? html`${send}${stop}` : stop;
@@ -116,8 +116,20 @@ function submit(page, event) {
 function key(page, event) {
   // Enter ends a composition; it sends nothing. 229 is what some browsers say instead.
   if (event.isComposing || event.keyCode === 229) return;
-  if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.altKey && !event.metaKey) {
+  if (page.keys.is("send", event)) {
     event.preventDefault();
     page.send();
-  }
+  } else newline(page, event);
+}
+
+/**
+ * Begins a new line, where that has a key that does something else in a browser.
+ * @param {Page} page
+ * @param {KeyboardEvent} event
+ */
+export function newline(page, event) {
+  if (!page.keys.is("newline", event) || ["Enter", "Shift+Enter"].includes(page.keys.of("newline"))) return;
+  event.preventDefault();
+  // The one way that a person can take back again.
+  document.execCommand("insertText", false, "\n");
 }

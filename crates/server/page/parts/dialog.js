@@ -1,6 +1,7 @@
 // Dialogs: one at a time, closed by Escape, by a click beside them, and by what they do.
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { ACTIONS, written } from "../keys.js";
 import { oneLine } from "../words.js";
 import { MODES } from "./composer.js";
 import { sessions } from "./start.js";
@@ -35,7 +36,7 @@ function cancel(page, event) {
 
 /** @type {Record<Dialog["kind"], (page: Page, it: Dialog) => {name: string, body: unknown}>} */
 const DIALOGS = {
-  keys: () => ({ name: "Keys", body: keys() }),
+  keys: (page, it) => ({ name: "Keys", body: keys(page, it) }),
   figures: (page, it) => ({ name: "Figures of this process", body: figures(it.figures, page.stops) }),
   sessions: (page, it) => ({ name: "Sessions", body: it.sessions ? sessions(page, it.sessions) : "Loading …" }),
   begin: (page, it) => ({ name: "Begin a session", body: begin(page, it) }),
@@ -45,18 +46,56 @@ const DIALOGS = {
 };
 
 const KEYS = [
-  ["Enter", "send as the mode says"],
-  ["Shift+Enter", "new line"],
-  ["Escape", "close what is open; else stop the agent"],
   ["any letter", "type, wherever the focus is"],
   ["Tab", "go on to the next control, also while it streams"],
   ["← →", "change between conversation, plan and diff"],
 ];
 
-function keys() {
-  return html`<dl class="pairs">${KEYS.map(([key, does]) => html`<dt><kbd>${key}</kbd></dt><dd>${does}</dd>`)}</dl>
+/**
+ * @param {Page} page
+ * @param {Dialog} it
+ */
+function keys(page, it) {
+  const reset = () => {
+    page.keys.reset();
+    [it.changes, it.error] = [undefined, undefined];
+    page.say("All keys are as they were");
+  };
+  return html`<dl class="pairs">${ACTIONS.map((row) => html`<dt><kbd>${page.keys.of(row.action)}</kbd></dt>
+      <dd class="chosen">${row.does} ${change(page, it, row)}</dd>`)}${KEYS.map(([key, does]) => html`<dt><kbd>${key}</kbd></dt><dd>${does}</dd>`)}</dl>
+    <p class="bar"><button ?disabled=${page.keys.areOwn} @click=${reset}>As they were</button></p>
     <h3>Modes</h3>
     <dl class="pairs">${MODES.map(([, name, does]) => html`<dt>${name}</dt><dd>${does}</dd>`)}</dl>`;
+}
+
+/**
+ * The button that waits for a key.
+ * @param {Page} page
+ * @param {Dialog} it
+ * @param {(typeof ACTIONS)[number]} row
+ */
+function change(page, it, { action, does }) {
+  const waits = it.changes === action;
+  const begin = () => {
+    [it.changes, it.error] = [waits ? undefined : action, undefined];
+    page.draw();
+  };
+  const ends = () => {
+    if (waits) it.changes = undefined;
+    page.draw();
+  };
+  const pressed = (/** @type {KeyboardEvent} */ event) => {
+    const key = waits && !event.isComposing && event.keyCode !== 229 ? written(event) : "";
+    // Tab goes on to the next control, as everywhere.
+    if (key === "" || key.endsWith("Tab")) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const why = page.keys.choose(action, key);
+    [it.changes, it.error] = [why ? action : undefined, why || undefined];
+    page.say(why || `${key}: ${does}`);
+  };
+  return html`<button class="small" aria-label="Change the key: ${does}" aria-pressed=${waits} @click=${begin} @keydown=${pressed}
+    @blur=${ends}>${waits ? "Press a key" : "Change"}</button>`;
 }
 
 /**

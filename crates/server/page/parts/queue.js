@@ -5,7 +5,7 @@ import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { micros } from "../fold.js";
 import { clean, figures, sign, waits } from "../words.js";
 import { edited, sooner, withdraw } from "../deeds.js";
-import { fits } from "./composer.js";
+import { fits, newline } from "./composer.js";
 import { sender } from "./talk.js";
 
 /** @import {Page, Message} from "../page.js" */
@@ -93,7 +93,8 @@ function edit(page) {
   const { editing } = page;
   if (!editing) return nothing;
   const key = (/** @type {KeyboardEvent} */ event) => {
-    if (event.isComposing || event.keyCode === 229 || event.key !== "Enter" || event.shiftKey) return;
+    if (event.isComposing || event.keyCode === 229) return;
+    if (!page.keys.is("send", event)) return newline(page, event);
     event.preventDefault();
     edited(page);
     page.focusComposer();

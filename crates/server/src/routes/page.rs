@@ -119,6 +119,7 @@ files! {
     "fold/view.js",
     "icon.svg",
     "kept.js",
+    "keys.js",
     "markdown.js",
     "page.js",
     "parts/ask.js",

@@ -10,6 +10,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{put, ruled, text};
+use crate::keys::Action;
 use crate::look::Tone;
 use crate::state::{Pane, Standing, State, dollars};
 
@@ -110,7 +111,7 @@ pub(super) fn title(state: &State, frame: &mut Frame<'_>, area: Rect) {
             .extend(facts.and_then(|facts| facts.limit.clone()).map(|limit| format!("at its limit {limit}")));
         parts.extend(facts.and_then(|facts| facts.branch.as_deref()).map(one_line));
     } else {
-        parts.push("Esc closes".to_owned());
+        parts.push(format!("{} closes", state.key(Action::Stop)));
     }
     put(frame, area, vec![ruled(look, Tone::Strong, &parts.join(" · "), area.width)]);
 }
@@ -121,11 +122,8 @@ pub(super) fn below(state: &State, frame: &mut Frame<'_>, area: Rect, count: u64
         return;
     }
     let look = state.settings.look;
-    let says = if count == 0 {
-        "more below: End follows".to_owned()
-    } else {
-        format!("{count} new below: End follows")
-    };
+    let what = if count == 0 { "more".to_owned() } else { format!("{count} new") };
+    let says = format!("{what} below: {} follows", state.key(Action::End));
     let says = text::cut(&format!(" {says} "), usize::from(area.width), look);
     let width = text::width(&says) as u16;
     let place = Rect::new(area.right().saturating_sub(width), area.bottom() - 1, width, 1);

@@ -5,7 +5,7 @@ use midturn_view::clean::one_line;
 use ratatui::text::{Line, Span};
 
 use super::text;
-use crate::keys::{Row, TABLE};
+use crate::keys::{Action, Row, TABLE};
 use crate::look::Tone;
 use crate::state::State;
 
@@ -41,8 +41,8 @@ pub(super) fn keys(state: &State, width: u16) -> Vec<Line<'static>> {
     let look = state.settings.look;
     let mut lines: Vec<Line<'static>> = TABLE.iter().flat_map(|row| key(state, row, width)).collect();
     lines.push(Line::default());
-    for says in ESC {
-        lines.extend(text::plain(says, width.max(1), look.style(Tone::Quiet)));
+    for says in told_of(state) {
+        lines.extend(text::plain(&says, width.max(1), look.style(Tone::Quiet)));
     }
     lines
 }
@@ -79,9 +79,19 @@ fn key(state: &State, row: &Row, width: u16) -> Vec<Line<'static>> {
     lines
 }
 
-/// What terminals do with keys that a person may wonder about.
-const ESC: &[&str] = &[
-    "In tmux Esc comes late, and Esc with Enter right after it as Alt+Enter: `set -sg escape-time 10` helps.",
-    "Shift+Enter comes as Enter where a terminal tells no keys apart: Ctrl+S is the same, and Alt+U switches visibly.",
-    "Names after @ at a draft's beginning say whom it is for. A draft that begins with // is a text that begins with /.",
-];
+/// What terminals do with keys that a person may wonder about: of those that hold.
+fn told_of(state: &State) -> Vec<String> {
+    let held = |action| state.settings.keys.keys_of(action).iter().map(|key| key.shown());
+    let mut says = Vec::new();
+    if held(Action::Stop).any(|key| key == "Esc") {
+        says.push("In tmux Esc comes late, and Esc with Enter right after it as Alt+Enter: `set -sg escape-time 10` helps.".to_owned());
+    }
+    if held(Action::Sooner).any(|key| key == "Shift+Enter") && held(Action::Send).any(|key| key == "Enter") {
+        let (same, level) = (state.key(Action::Sooner), state.key(Action::Level));
+        says.push(format!(
+            "Shift+Enter comes as Enter where a terminal tells no keys apart: {same} is the same, and {level} switches visibly."
+        ));
+    }
+    says.push("Names after @ at a draft's beginning say whom it is for. A draft that begins with // is a text that begins with /.".to_owned());
+    says
+}

@@ -10,6 +10,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{put, text};
+use crate::keys::Action;
 use crate::look::Tone;
 use crate::state::{Facts, State};
 
@@ -36,7 +37,8 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
         both.map(|(row, figures)| line(state, row, &figures, longest, area.width)).collect();
     if hidden > 0 {
         let look = state.settings.look;
-        let more = look.words(&format!("   … {} more agents: Tab shows the next", rows.len() - shown));
+        let (count, key) = (rows.len() - shown, state.key(Action::NextAgent));
+        let more = look.words(&format!("   … {count} more agents: {key} shows the next"));
         lines.push(Line::styled(text::cut(&more, usize::from(area.width), look), look.style(Tone::Quiet)));
     }
     put(frame, area, lines);

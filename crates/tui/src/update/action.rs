@@ -19,7 +19,7 @@ pub(super) fn act(state: &mut State, action: Action, key: KeyEvent) -> Vec<Effec
     match action {
         Action::Send => send::entered(state),
         // Where Shift+Enter is a newline elsewhere, the first one must not send half a sentence.
-        Action::Sooner if key.code == KeyCode::Enter && !state.shift_enter_told => asks_shift_enter(state),
+        Action::Sooner if is_shift_enter(key) && !state.shift_enter_told => asks_shift_enter(state),
         Action::Sooner | Action::Now | Action::Later | Action::Instead => with_words(state, action, ""),
         // A draft's `?` is a letter, and `/` at its beginning opens the list of actions by itself.
         Action::Help if types(key) && !state.composer.is_empty() => typed_key(state, key),
@@ -35,9 +35,7 @@ pub(super) fn act(state: &mut State, action: Action, key: KeyEvent) -> Vec<Effec
             typed_key(state, key)
         }
         // As in a shell: the end of input where there is none, a letter less where there is.
-        Action::Leave if key.code == KeyCode::Char('d') && !state.composer.is_empty() => {
-            typed_key(state, key)
-        }
+        Action::Leave if is_ctrl_d(key) && !state.composer.is_empty() => typed_key(state, key),
         Action::Leave => clears_or_leaves(state, key),
         other => with_words(state, other, ""),
     }
@@ -53,6 +51,14 @@ fn is_bare(key: KeyEvent) -> bool {
     (key.modifiers - KeyModifiers::SHIFT).is_empty()
 }
 
+fn is_ctrl_d(key: KeyEvent) -> bool {
+    (key.code, key.modifiers) == (KeyCode::Char('d'), KeyModifiers::CONTROL)
+}
+
+fn is_shift_enter(key: KeyEvent) -> bool {
+    (key.code, key.modifiers) == (KeyCode::Enter, KeyModifiers::SHIFT)
+}
+
 /// Whether a key writes a character.
 fn types(key: KeyEvent) -> bool {
     matches!(key.code, KeyCode::Char(_)) && is_bare(key)
@@ -60,8 +66,11 @@ fn types(key: KeyEvent) -> bool {
 
 fn asks_shift_enter(state: &mut State) -> Vec<Effect> {
     state.shift_enter_told = true;
-    let says = "nothing was sent: Shift+Enter sends sooner, from its next press on. Ctrl+J is a newline; \
-                `[terminal.keys] newline = [\"ctrl+j\", \"shift+enter\"]` makes Shift+Enter one, too";
+    let newline = state.key(Action::Newline);
+    let says = format!(
+        "nothing was sent: Shift+Enter sends sooner, from its next press on. {newline} is a newline; \
+         `soon = \"ctrl+s\"` and `newline = \"shift+enter\"` under `[terminal.keys]` make it one"
+    );
     state.say(Tone::Asks, says);
     Vec::new()
 }

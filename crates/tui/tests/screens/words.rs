@@ -1,9 +1,13 @@
 //! Words that tell how something stands are whole at any width that has room for them.
 
+use std::collections::BTreeMap;
+
 use midturn_tui::draw::talk;
+use midturn_tui::keys::Keymap;
 use midturn_tui::settings::Settings;
 use ratatui::layout::Size;
 
+use crate::seen::seen;
 use crate::states::state;
 
 fn page(of: &str, width: u16) -> String {
@@ -41,5 +45,25 @@ fn no_line_ends_within_such_a_word() {
                 assert!(!cut.iter().any(|part| line.ends_with(part)), "{of} at {width}: {line}");
             }
         }
+    }
+}
+
+#[test]
+fn the_keys_that_are_shown_are_those_that_hold() {
+    let chosen = [("stop", "f8"), ("help", "f6"), ("end", "f9"), ("soon", "f2"), ("send", "f5")];
+    let chosen: BTreeMap<_, _> = chosen.map(|(action, key)| (action.to_owned(), vec![key.to_owned()])).into();
+    for (of, shown) in [
+        ("help", &["F8 closes", "F2 "][..]),
+        ("plan", &["F8 closes", "F5 send", "F2 sooner", "F6 keys"]),
+        ("scrolled", &["new below: F9 follows", "F8 stop"]),
+    ] {
+        // The scenes are played by the keys that are built in.
+        let mut play = state(of, Settings::default(), Size::new(200, 60));
+        play.state.settings.keys = Keymap::new(&chosen).unwrap();
+        let screen = seen(&play.state);
+        for word in shown {
+            assert!(screen.contains(word), "{of}: no `{word}` in\n{screen}");
+        }
+        assert!(!screen.contains("Esc") && !screen.contains("Shift+Enter"), "{of}:\n{screen}");
     }
 }

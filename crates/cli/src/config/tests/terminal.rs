@@ -25,6 +25,18 @@ fn a_person_says_how_their_terminal_behaves_and_a_project_says_nothing_of_it() {
 }
 
 #[test]
+fn an_empty_text_or_list_takes_an_actions_keys_away() {
+    let said = "[terminal.keys]\nplan = ''\ndiff = []\nleave = []\nquit = 'ctrl+q'\nnewline = 'enter'\nsend = ['f5', 'ctrl+d']";
+    let keys = load(&[(USERS, said)], &[], &[]).unwrap().terminal(&Env::default(), false).keys;
+    let has = |action| keys.keys_of(action).iter().map(ToString::to_string).collect::<Vec<_>>();
+    for none in [Action::Plan, Action::Diff, Action::Leave] {
+        assert_eq!(has(none), [""; 0], "{none:?}");
+    }
+    assert_eq!((has(Action::Quit), has(Action::Newline)), (vec!["ctrl+q".into()], vec!["enter".into()]));
+    assert_eq!(has(Action::Send), ["f5", "ctrl+d"], "what `leave` no longer has is free");
+}
+
+#[test]
 fn a_flag_and_the_environment_say_what_can_be_drawn() {
     let config = load(&[], &[], &[]).unwrap();
     let look = |env: &Env, ascii| config.terminal(env, ascii).look;
@@ -51,7 +63,15 @@ fn keys_that_cannot_be_are_errors_with_their_place() {
             "terminal.keys.plan = 5",
             "`terminal.keys.plan`: invalid type: integer `5`, expected a list of keys",
         ),
-        ("terminal.keys.plan = ''", "`` for `plan` is no key"),
+        ("terminal.keys.plan = ' '", "` ` for `plan` is no key"),
+        ("terminal.keys.plan = ['']", "`` for `plan` is no key"),
+        ("terminal.keys.plan = 'p'", "`p` is typed into messages, so it can't be for `plan`"),
+        (
+            "\nterminal.keys.send = ''",
+            "midturn.toml:2: `terminal.keys.send`: `send` needs a key: nothing could be sent",
+        ),
+        ("terminal.keys.stop = []", "midturn.toml:1: `terminal.keys.stop`: `stop` needs a key"),
+        ("terminal.keys.leave = []", "`terminal.keys.leave`: `leave` or `quit` needs a key"),
         ("terminal.keys = 5", "`terminal.keys` is a table of keys"),
         ("terminal.mouse = 'no'", "`terminal.mouse`: invalid type: string \"no\", expected a boolean"),
         (
