@@ -2,7 +2,7 @@
 //!
 //! [`fold`] is a session with its conversations, entry by entry. [`words`] has a line for each event that people wait for, [`agents`] says what each
 //! agent does, [`mail`] what becomes of a message, and [`figures`] how much and how long; [`clean`] makes inert what models, tools and
-//! names say, and [`lines`] gives it as lines while it comes. Whoever shows a session to a person says it with these, so that the same thing is called the
+//! names say, and [`lines`] gives it as lines while it comes. [`patch`] is what was changed, [`review`] what people say to a line of it. Whoever shows a session to a person says it with these, so that the same thing is called the
 //! same everywhere.
 
 pub mod agents;
@@ -11,4 +11,6 @@ pub mod figures;
 pub mod fold;
 pub mod lines;
 pub mod mail;
+pub mod patch;
+pub mod review;
 pub mod words;
