@@ -12,6 +12,7 @@ use midturn_view::fold::Session;
 use midturn_wire::agent::Context;
 use ratatui::layout::Size;
 
+use crate::changes::Changes;
 use crate::composer::Composer;
 use crate::composer::drafts::Saved;
 use crate::effect::Outgoing;
@@ -124,7 +125,7 @@ pub enum Pane {
     /// The plan.
     Plan,
     /// What was changed: `None` until it came.
-    Diff(Option<Result<String, String>>),
+    Diff(Option<Result<Box<Changes>, String>>),
     /// The request for a person's word, whole.
     Ask,
     /// Keys and actions.
