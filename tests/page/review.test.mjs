@@ -104,7 +104,7 @@ test('a comment on a line, sent in the third of six calls, is in the next reques
     await gone.getByText('It said: I load it.').waitFor();
   }));
 
-test('comments are drafts: they survive a reload, another agent, a refusal and a line that is gone, and Escape stops nobody', () =>
+test('comments are drafts: they survive a reload, a refusal and a line that is gone, and Escape stops nobody', () =>
   shown(SIX, async ({ page, ground, session }) => {
     await log(page).locator('pre.tail', { hasText: 'b3 begun' }).waitFor();
     await tab(page, 'Diff');

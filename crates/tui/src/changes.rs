@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 
 use midturn_view::patch::Patch;
-use midturn_view::review::{self, Comment};
-
-use crate::state::State;
+use midturn_view::review::Comment;
 
 /// A diff that is looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -68,39 +66,5 @@ impl Changes {
         let last = isize::try_from(self.patch.rows.len()).unwrap_or(isize::MAX) - 1;
         let first = -isize::try_from(remarks.gone.len()).unwrap_or(isize::MAX);
         place.clamp(first, last.max(first))
-    }
-}
-
-impl State {
-    /// What is said to the chosen agent's diff.
-    pub fn remarks(&self, patch: &Patch) -> Remarks {
-        let Some((name, agent)) = self.agent() else { return Remarks::default() };
-        let sent = review::sent(agent, self.session.conversation(name)).into_iter().map(|sent| Remark {
-            comment: sent.comment,
-            says: Some(sent.says),
-            reply: sent.reply,
-        });
-        let unsent = self.composer.comments().map(|comment| Remark {
-            comment: comment.clone(),
-            says: None,
-            reply: None,
-        });
-        let sending = self.sending.iter().filter(|message| message.to == *name);
-        let told = |id| agent.queue.iter().any(|message| message.id == id);
-        let sending = sending.filter(|message| !told(message.id.clone())).flat_map(|message| {
-            review::read(&message.text).unwrap_or_default().into_iter().map(|comment| Remark {
-                comment,
-                says: Some("is being sent".to_owned()),
-                reply: None,
-            })
-        });
-        let mut remarks = Remarks::default();
-        for remark in sent.chain(sending).chain(unsent) {
-            match review::stands(&remark.comment, patch) {
-                Some(row) => remarks.at.entry(row).or_default().push(remark),
-                None => remarks.gone.push(remark),
-            }
-        }
-        remarks
     }
 }
