@@ -99,7 +99,9 @@ export function leaveNote(page) {
   const place = page.noting;
   page.noting = null;
   keepNotes(page, written(notes(page)));
-  if (place) requestAnimationFrame(() => buttonOf(place)?.focus());
+  // Whoever went elsewhere meanwhile is not called back.
+  const isFree = () => document.activeElement === document.body || document.activeElement?.id === "note";
+  if (place) requestAnimationFrame(() => isFree() && buttonOf(place)?.focus());
 }
 
 /**

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     fn comment(file: &str, line: u64, code: &str, text: &str) -> Comment {
-        let side = if line % 2 == 0 { Side::Old } else { Side::New };
+        let side = if line.is_multiple_of(2) { Side::Old } else { Side::New };
         Comment::on(&Place { file, side, line, code }, text)
     }
 
