@@ -10,6 +10,8 @@ mod needs;
 mod page;
 #[path = "fold/random.rs"]
 mod random;
+#[path = "fold/review.rs"]
+mod review;
 #[path = "fold/same.rs"]
 mod same;
 

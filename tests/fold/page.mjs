@@ -4,6 +4,8 @@
 import { createInterface } from "node:readline";
 
 import { Session } from "../../crates/server/page/fold.js";
+import * as patch from "../../crates/server/page/patch.js";
+import * as review from "../../crates/server/page/review.js";
 import * as words from "../../crates/server/page/words.js";
 
 const URGENCIES = ["follow_up", "after_tools", "next_boundary", "urgent"];
@@ -59,10 +61,11 @@ function folded({ told, says }) {
 
 for await (const line of createInterface({ input: process.stdin })) {
   const asked = JSON.parse(line);
-  const answer = asked.told ? folded(asked) : asked.all.map(([name, ...given]) => say(name)(...given));
+  const answer = asked.told ? folded(asked) : asked.all.map(([name, ...given]) => say(name)(...given) ?? null);
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 }
 
 function say(name) {
-  return words[name] ?? words.figures[name];
+  if (name === "standsIn") return (comment, text) => review.standsAt(comment, patch.readPatch(text));
+  return words[name] ?? words.figures[name] ?? review[name] ?? patch[name];
 }

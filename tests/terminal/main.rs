@@ -16,6 +16,7 @@ mod leaving;
 mod needs;
 #[path = "../real/mod.rs"]
 mod real;
+mod review;
 mod scripts;
 mod seeds;
 mod setup;

@@ -5,6 +5,7 @@ import { kept, onKept } from "./kept.js";
 import { Page } from "./page.js";
 import { isWorking } from "./watched.js";
 import { oneLine } from "./words.js";
+import { leaveNote } from "./notes.js";
 import { leave } from "./parts/queue.js";
 import { shell } from "./parts/shell.js";
 
@@ -93,7 +94,8 @@ function scrolled({ target }) {
 function pressed(event) {
   if (event.isComposing || event.keyCode === 229 || page.dialog) return;
   if (page.keys.is("stop", event)) escaped(event);
-  else if (isTyped(event)) document.getElementById("draft")?.focus();
+  // What is typed before the form of a comment is drawn is nobody's: in the message it would be out of place.
+  else if (isTyped(event)) document.getElementById(page.noting ? "note" : "draft")?.focus();
 }
 
 /**
@@ -111,6 +113,7 @@ function escaped(event) {
   if (menu instanceof HTMLDetailsElement) menu.open = false;
   else if (document.activeElement?.closest(".ask")) page.focusComposer();
   else if (page.editing) leave(page);
+  else if (page.noting) leaveNote(page);
   else if (page.isDrawerOpen) page.isDrawerOpen = false;
   else if (page.phase === "watching" && isWorking(page.chosen)) page.stop();
   else return;
@@ -150,7 +153,7 @@ function second() {
   if (!document.hidden && (works || waits || watched.line === "offline")) draw();
   const isOld = Date.now() - watched.askedAt > LIST_MS;
   if (!document.hidden && watched.line === "live" && works && isOld) void watched.list();
-  page.drafts.save();
+  page.saveDrafts();
 }
 
 document.addEventListener("scroll", scrolled, { capture: true, passive: true });

@@ -1,6 +1,7 @@
 // What a person does to mail that waits, to agents and to sessions.
 
 import { Refused } from "./api.js";
+import { readPatch } from "./patch.js";
 import { SOONER, mergeWords, newId, why } from "./ways.js";
 
 /** @import {Page, Dialog} from "./page.js" */
@@ -38,7 +39,8 @@ export async function loadDiff(page) {
   const known = page.diffs.get(name);
   page.diffs.set(name, { ...known, busy: true });
   try {
-    page.diffs.set(name, await page.server().get(page.path(`agents/${encodeURIComponent(name)}/diff`)));
+    const found = await page.server().get(page.path(`agents/${encodeURIComponent(name)}/diff`));
+    page.diffs.set(name, { ...found, read: readPatch(found.patch) });
   } catch (error) {
     page.diffs.set(name, { error: why(error) });
   }

@@ -48,7 +48,7 @@ export function onKept(told) {
  * @typedef {{text: string, id?: string, at: number}} Draft
  */
 
-/** The drafts of one session, one for each agent; no event, error or refusal overwrites them. */
+/** The drafts of one session, of messages or of comments, one for each agent; no event, error or refusal overwrites them. */
 export class Drafts {
   /** @type {Map<string, Draft>} */
   #drafts = new Map();
@@ -56,9 +56,13 @@ export class Drafts {
   /** @type {Map<string, number>} how many messages to each agent are on their way */
   #held = new Map();
 
-  /** @param {string} session */
-  constructor(session) {
+  /**
+   * @param {string} session
+   * @param {"draft" | "comments"} kind
+   */
+  constructor(session, kind = "draft") {
     this.session = session;
+    this.kind = kind;
   }
 
   /** @param {string} agent */
@@ -107,12 +111,12 @@ export class Drafts {
       keep(this.#name(agent), draft.text === "" ? null : JSON.stringify(draft));
       this.#changed.delete(agent);
     }
-    if (due.length > 0) forgetOldDrafts();
+    if (due.length > 0) forgetOld(this.kind);
   }
 
   /** @param {string} agent */
   #name(agent) {
-    return `draft.${this.session}.${agent}`;
+    return `${this.kind}.${this.session}.${agent}`;
   }
 }
 
@@ -129,9 +133,10 @@ function read(json) {
   }
 }
 
-function forgetOldDrafts() {
+/** @param {string} kind */
+function forgetOld(kind) {
   try {
-    const names = Object.keys(localStorage).filter((name) => name.startsWith(`${PREFIX}draft.`));
+    const names = Object.keys(localStorage).filter((name) => name.startsWith(`${PREFIX}${kind}.`));
     if (names.length <= DRAFTS_MAX) return;
     const aged = names.map((name) => ({ name, at: read(localStorage.getItem(name)).at }));
     aged.sort((a, b) => a.at - b.at);

@@ -7,15 +7,19 @@ import { Watched, isWorking } from "./watched.js";
 import { told } from "./told.js";
 import { URGENCY, modeOf, newId, why } from "./ways.js";
 import { loadDiff } from "./deeds.js";
+import { backAgain } from "./notes.js";
 
 /**
+ * @import {Comment} from "./review.js"
+ * @import {Patch, Place} from "./patch.js"
  * @typedef {"signed_out" | "signing_in" | "choosing" | "watching"} Phase
  * @typedef {"talk" | "plan" | "diff"} Tab
  * @typedef {"soft" | "sooner" | "now" | "later" | "instead"} Mode
- * @typedef {{id: string, text: string, mode: Mode, failed?: string}} Message
+ * @typedef {{id: string, text: string, mode: Mode, failed?: string, comments?: Comment[]}} Message
  * @typedef {{kind: "keys" | "figures" | "sessions" | "begin" | "spawn" | "limit" | "close", agent?: string, busy?: boolean,
  *   error?: string, figures?: any, sessions?: any[], changes?: import("./keys.js").Action}} Dialog
- * @typedef {{branch?: string, start?: string, patch?: string, truncated?: boolean, error?: string, busy?: boolean, merge?: string}} Diff
+ * @typedef {{branch?: string, start?: string, patch?: string, truncated?: boolean, error?: string, busy?: boolean, merge?: string,
+ *   read?: Patch}} Diff
  */
 
 /** A request that has just changed is not answered: the finger was on its way to another. */
@@ -38,6 +42,10 @@ export class Page {
     /** @type {Watched | null} */
     this.watched = null;
     this.drafts = new Drafts("");
+    /** What is said to lines of diffs and not sent: a list as JSON for each agent. */
+    this.comments = new Drafts("", "comments");
+    /** @type {Place | null} the line that is being commented on */
+    this.noting = null;
     this.agent = "";
     /** @type {Tab} */
     this.tab = "talk";
@@ -114,7 +122,7 @@ export class Page {
   /** @param {string} why */
   signOut(why) {
     this.watched?.close();
-    this.drafts.save();
+    this.saveDrafts();
     if (this.api && kept("token") === this.api.token) keep("token", null);
     [this.watched, this.api, this.phase, this.why] = [null, null, "signed_out", why];
     this.say(why);
@@ -153,8 +161,10 @@ export class Page {
   open(session) {
     if (!this.api) return;
     this.watched?.close();
-    this.drafts.save();
+    this.saveDrafts();
     this.drafts = new Drafts(session.session);
+    this.comments = new Drafts(session.session, "comments");
+    this.noting = null;
     this.watched = new Watched(this.api, session, this.draw, (event) => this.#happened(event));
     [this.phase, this.agent, this.tab, this.dialog] = ["watching", session.lead ?? "", "talk", null];
     for (const all of [this.stopping, this.pressed, this.sending, this.refused, this.diffs, this.until, this.opened]) all.clear();
@@ -190,15 +200,20 @@ export class Page {
 
   /** The page is closed, or loaded anew. What that does to the session is the server's to know. */
   leave() {
-    this.drafts.save();
+    this.saveDrafts();
     if (this.isLive) this.api?.last(this.path("leave"));
+  }
+
+  saveDrafts() {
+    this.drafts.save();
+    this.comments.save();
   }
 
   // ── Whom one looks at ──
 
   /** @param {string} name */
   choose(name) {
-    [this.agent, this.isDrawerOpen, this.follows, this.editing] = [name, false, true, null];
+    [this.agent, this.isDrawerOpen, this.follows, this.editing, this.noting] = [name, false, true, null, null];
     if (this.tab === "diff") void loadDiff(this);
     this.draw();
   }
@@ -283,7 +298,8 @@ export class Page {
    * @param {string} agent
    * @param {Message} message
    */
-  async #deliver(agent, { id, text, mode }) {
+  async #deliver(agent, message) {
+    const { id, text, mode, comments } = message;
     const body = mode === "instead" ? { id, text } : { id, text, urgency: URGENCY[mode] };
     const path = mode === "instead" ? "supersede" : "messages";
     /** @type {unknown} */
@@ -295,9 +311,9 @@ export class Page {
     } catch (thrown) {
       error = thrown;
     }
-    this.drafts.arrived(agent);
-    if (error !== undefined) this.cameBack(agent, { id, text, mode }, error);
-    this.drafts.save();
+    (comments ? this.comments : this.drafts).arrived(agent);
+    if (error !== undefined) this.cameBack(agent, message, error);
+    this.saveDrafts();
   }
 
   /**
@@ -306,12 +322,15 @@ export class Page {
    * @param {Message} message
    * @param {unknown} error
    */
-  cameBack(agent, { id, text, mode }, error) {
+  cameBack(agent, { id, text, mode, comments }, error) {
     const words = why(error);
     this.forget(agent, id);
     // Whether it arrived is not known after a lost connection: sent again under its id it is the same message.
     const next = error instanceof Refused ? newId() : id;
-    if (this.drafts.of(agent).text === "") {
+    if (comments) {
+      backAgain(this, agent, comments, next);
+      this.refused.set(agent, words);
+    } else if (this.drafts.of(agent).text === "") {
       this.drafts.set(agent, text, next);
       this.refused.set(agent, words);
     } else this.#list(this.sending, agent).push({ id: next, text, mode, failed: words });

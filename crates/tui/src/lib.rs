@@ -3,6 +3,7 @@
 //! A pure [`update`](update::update) and a pure [`draw`](draw::draw), and a thin loop around them that waits. It is a
 //! client of the interface, also in the process that carries the session: it decides nothing about messages.
 
+pub mod changes;
 pub mod composer;
 pub mod draw;
 mod editor;

@@ -9,9 +9,12 @@ use midturn_core::rules::time::{Micros, Span};
 use midturn_core::rules::view::{Agent, Ask, Message};
 use midturn_view::agents::{Class, Order};
 use midturn_view::fold::Session;
+use midturn_view::patch::Patch;
+use midturn_view::review;
 use midturn_wire::agent::Context;
 use ratatui::layout::Size;
 
+use crate::changes::{Changes, Remark, Remarks};
 use crate::composer::Composer;
 use crate::composer::drafts::Saved;
 use crate::effect::Outgoing;
@@ -125,7 +128,7 @@ pub enum Pane {
     /// The plan.
     Plan,
     /// What was changed: `None` until it came.
-    Diff(Option<Result<String, String>>),
+    Diff(Option<Result<Box<Changes>, String>>),
     /// The request for a person's word, whole.
     Ask,
     /// Keys and actions.
@@ -403,6 +406,38 @@ impl State {
     pub fn older_of(&self, agent: &AgentName) -> Option<&Older> {
         let forgotten = self.session.conversation(agent)?.dropped();
         self.older.as_ref().filter(|older| older.agent == *agent && older.forgotten == forgotten)
+    }
+
+    /// What is said to the chosen agent's diff.
+    pub fn remarks(&self, patch: &Patch) -> Remarks {
+        let Some((name, agent)) = self.agent() else { return Remarks::default() };
+        let sent = review::sent(agent, self.session.conversation(name)).into_iter().map(|sent| Remark {
+            comment: sent.comment,
+            says: Some(sent.says),
+            reply: sent.reply,
+        });
+        let unsent = self.composer.comments().map(|comment| Remark {
+            comment: comment.clone(),
+            says: None,
+            reply: None,
+        });
+        let sending = self.sending.iter().filter(|message| message.to == *name);
+        let told = |id| agent.queue.iter().any(|message| message.id == id);
+        let sending = sending.filter(|message| !told(message.id.clone())).flat_map(|message| {
+            review::read(&message.text).unwrap_or_default().into_iter().map(|comment| Remark {
+                comment,
+                says: Some("is being sent".to_owned()),
+                reply: None,
+            })
+        });
+        let mut remarks = Remarks::default();
+        for remark in sent.chain(sending).chain(unsent) {
+            match review::stands(&remark.comment, patch) {
+                Some(row) => remarks.at.entry(row).or_default().push(remark),
+                None => remarks.gone.push(remark),
+            }
+        }
+        remarks
     }
 
     /// The id of what is sent: one that no other message has, or its own if it may have arrived already.

@@ -2,7 +2,8 @@
 //!
 //! [`fold`] is a session with its conversations, entry by entry. [`words`] has a line for each event that people wait for, [`agents`] says what each
 //! agent does, [`mail`] what becomes of a message, and [`figures`] how much and how long; [`clean`] makes inert what models, tools and
-//! names say, and [`lines`] gives it as lines while it comes. [`timeline`] is a picture of who did what when, and of each message; [`svg`] and [`strip`] draw it. Whoever shows a session to a person says it with these, so that the same thing is called the
+//! names say, and [`lines`] gives it as lines while it comes. [`patch`] is what was changed, [`review`] what people say to a line of it.
+//! [`timeline`] is a picture of who did what when, and of each message; [`svg`] and [`strip`] draw it. Whoever shows a session to a person says it with these, so that the same thing is called the
 //! same everywhere.
 
 pub mod agents;
@@ -14,4 +15,6 @@ pub mod mail;
 pub mod strip;
 pub mod svg;
 pub mod timeline;
+pub mod patch;
+pub mod review;
 pub mod words;

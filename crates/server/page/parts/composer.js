@@ -52,7 +52,7 @@ function hint(page, works) {
 }
 
 /** What will become of the draft. @param {Page} page */
-function becomes(page) {
+export function becomes(page) {
   const { chosen } = page;
   if (!chosen) return "";
   if (page.mode === "instead") return isWorking(chosen) ? "■ Will stop it and start anew" : "→ Will wake it now";

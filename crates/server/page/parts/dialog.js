@@ -49,6 +49,7 @@ const KEYS = [
   ["any letter", "type, wherever the focus is"],
   ["Tab", "go on to the next control, also while it streams"],
   ["← →", "change between conversation, plan and diff"],
+  ["↑ ↓", "in a diff: go from line to line, to comment on it with Enter"],
 ];
 
 /**

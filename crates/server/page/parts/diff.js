@@ -4,16 +4,27 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { guard } from "../vendor/lit-html/directives/guard.js";
 import { visible } from "../words.js";
 import { loadDiff, merge } from "../deeds.js";
+import { label, note } from "../notes.js";
+import { placeOf } from "../patch.js";
+import { below, bar, canComment, gone, remarks, stepped } from "./review.js";
 
-/** @import {Page} from "../page.js" */
+/**
+ * @import {Page} from "../page.js"
+ * @import {Patch, Row} from "../patch.js"
+ * @import {Remarks} from "./review.js"
+ */
 
-/** So many lines of a patch are in the page. */
-const LINES_MAX = 3000;
+/** So many lines of a patch are in the page, each with a button: more elements would slow typing down. */
+const LINES_MAX = 2000;
+
+/** So many lines of an edit are compared. */
+const COMPARED_MAX = 3000;
 
 /** @param {Page} page */
 export function diff(page) {
   const it = page.diffs.get(page.agent);
   const canMerge = page.isLive && it?.branch !== undefined && page.chosen?.role !== "lead" && it.patch !== "";
+  const said = it?.read ? remarks(page, it.read, LINES_MAX) : undefined;
   return html`<section class="pane" aria-label="Diff">
     <p class="bar">
       <button @click=${() => loadDiff(page)} ?disabled=${it?.busy}>Look again</button>
@@ -22,24 +33,54 @@ export function diff(page) {
     </p>
     ${it?.merge ? html`<p class="line">${it.merge}</p>` : nothing}
     ${it?.error ? html`<p class="line bad">${it.error}</p>` : nothing}
+    ${said ? html`${bar(page)}${gone(page, said, it?.truncated === true)}` : nothing}
     ${it?.patch === "" ? html`<p class="quiet">Nothing has changed.</p>` : nothing}
-    ${it?.patch ? guard([it.patch], () => patch(it.patch ?? "")) : nothing}
+    ${it?.patch && it.read && said ? patch(page, it.read, said) : nothing}
     ${it?.truncated ? html`<p class="line cut">The rest is left out: it is too much for one answer.</p>` : nothing}
   </section>`;
 }
 
-/** @param {string} text */
-function patch(text) {
-  const lines = visible(text).trimEnd().split("\n");
-  const more = lines.length - LINES_MAX;
-  return html`<pre class="diff" tabindex="0">${lines.slice(0, LINES_MAX).map((line) => one(kind(line), line))}</pre>
+/**
+ * @param {Page} page
+ * @param {Patch} patch
+ * @param {Remarks} said
+ */
+function patch(page, patch, said) {
+  const { rows } = patch;
+  const more = rows.length + patch.left_out - LINES_MAX;
+  const lines = () => rows.slice(0, LINES_MAX).map((row, at) => [line(page, row, at), below(page, said, at)]);
+  const pressed = (/** @type {Event} */ event) => begin(page, rows, event);
+  return html`<div class="diff lines" role="group" aria-label="Changed lines" tabindex="0" @click=${pressed} @keydown=${stepped}>${
+    guard([patch, said.key, canComment(page)], lines)}</div>
     ${more > 0 ? html`<p class="line cut">${more} more lines: <code>midturn diff</code> has all of them.</p>` : nothing}`;
 }
 
-/** @param {string} line */
-function kind(line) {
-  if (/^(diff |index |--- |\+\+\+ |new file|deleted file|rename |similarity )/.test(line)) return "head";
-  return line.startsWith("@@") ? "hunk" : line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : "";
+/**
+ * One listener for all lines.
+ * @param {Page} page
+ * @param {Row[]} rows
+ * @param {Event} event
+ */
+function begin(page, rows, { target }) {
+  const button = target instanceof Element ? target.closest(".remark") : null;
+  const place = placeOf(rows[Number(button?.getAttribute("data-row") ?? -1)]);
+  if (place) note(page, place);
+}
+
+const SIGNS = { added: "+", removed: "-", kept: " ", file: "", text: "" };
+
+/**
+ * @param {Page} page
+ * @param {Row} row
+ * @param {number} at
+ */
+function line(page, row, at) {
+  const place = canComment(page) ? placeOf(row) : undefined;
+  const kind = row.kind === "file" ? "head" : row.kind === "text" && row.text.startsWith("@@") ? "hunk" : row.kind;
+  const button = place
+    ? html`<button class="remark" type="button" tabindex="-1" data-row=${at} aria-label=${label(place)} title=${label(place)}></button>`
+    : nothing;
+  return html`<div class="row ${kind}">${button}${SIGNS[row.kind]}${row.text}</div>`;
 }
 
 /**
@@ -58,7 +99,7 @@ function one(kind, line) {
  */
 export function change(old, now) {
   const [a, b] = [lines(old), lines(now)];
-  if (a.length + b.length > LINES_MAX) return html`${part("removed", "-", a)}${part("added", "+", b)}`;
+  if (a.length + b.length > COMPARED_MAX) return html`${part("removed", "-", a)}${part("added", "+", b)}`;
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head += 1;
   let tail = 0;

@@ -138,7 +138,7 @@ function json(value) {
  * Without the white space around it, by Unicode's notion of that.
  * @param {string} text
  */
-function trim(text) {
+export function trim(text) {
   let [from, to] = [0, text.length];
   while (from < to && isBlank(text.charAt(from))) from += 1;
   while (from < to && isBlank(text.charAt(to - 1))) to -= 1;

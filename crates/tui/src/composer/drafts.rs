@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use midturn_core::rules::id::AgentName;
+use midturn_view::review::Comment;
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,8 @@ mod tests;
 
 /// The most texts in a file, and bytes in all of them: 64 of the longest.
 const TEXTS_MAX: usize = 1024;
+/// The most comments in a file: each is short.
+const COMMENTS_MAX: usize = 1024;
 const BYTES_MAX: usize = 64 * DRAFT_MAX;
 /// The longest file: a character that JSON escapes takes two bytes, of a few it does.
 const FILE_MAX: u64 = 40 << 20;
@@ -34,6 +37,9 @@ pub struct Saved {
     pub drafts: Vec<SavedDraft>,
     /// What was sent or cleared, the oldest first.
     pub history: Vec<String>,
+    /// What was said to lines of diffs and not sent, by agent.
+    #[serde(default)]
+    pub comments: Vec<(AgentName, Vec<Comment>)>,
 }
 
 /// What was written to one agent and not sent.
@@ -248,6 +254,15 @@ impl Saved {
             };
             texts.into_iter().for_each(|text| ours.add(text));
         }
+        for (agent, comments) in other.comments {
+            let ours = match self.comments.iter().position(|(known, _)| *known == agent) {
+                Some(at) => &mut self.comments[at].1,
+                None => &mut self.comments.push_mut((agent, Vec::new())).1,
+            };
+            let news = comments.into_iter().filter(|new| !ours.iter().any(|known| known.is_beside(new)));
+            let news: Vec<Comment> = news.collect();
+            ours.extend(news);
+        }
         self.history.extend(other.history);
         self.history = History::new(self.history).entries();
         self
@@ -268,6 +283,12 @@ impl Saved {
                 left_out += usize::from(!fits);
                 fits
             });
+        }
+        let mut room = COMMENTS_MAX;
+        for (_, comments) in &mut self.comments {
+            left_out += comments.len().saturating_sub(room);
+            comments.truncate(room);
+            room -= comments.len();
         }
         (self, left_out)
     }

@@ -18,6 +18,7 @@ pub mod completion;
 mod draft;
 pub mod drafts;
 mod history;
+mod notes;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,8 @@ use completion::Completion;
 use draft::Draft;
 use drafts::{Saved, SavedDraft};
 use history::History;
+use midturn_view::review::Comment;
+use notes::Note;
 
 /// The most bytes in a draft: as many as a message may have (semantics.md, section 4).
 pub const DRAFT_MAX: usize = 256 << 10;
@@ -47,6 +50,10 @@ pub struct Composer {
     shown: Draft,
     /// The drafts of the others, those that hold something.
     others: BTreeMap<AgentName, Draft>,
+    /// What was said to lines of diffs and not sent.
+    comments: BTreeMap<AgentName, Vec<Comment>>,
+    /// The comment that is being written: its text is what is typed meanwhile.
+    note: Option<Note>,
     history: History,
     unsaved: bool,
 }
@@ -55,7 +62,9 @@ impl Composer {
     /// A composer that shows this agent's draft, with what was saved.
     pub fn new(chosen: AgentName, saved: Saved) -> Self {
         let (shown, history) = (Draft::default(), History::new(saved.history));
-        let mut composer = Self { chosen, shown, others: BTreeMap::new(), history, unsaved: false };
+        let comments = saved.comments.into_iter().collect();
+        let mut composer =
+            Self { chosen, shown, others: BTreeMap::new(), comments, note: None, history, unsaved: false };
         for SavedDraft { agent, texts, cursor } in saved.drafts {
             let draft = composer.draft_of(&agent);
             draft.give_back(texts.iter().map(|text| inert(text)));
@@ -69,6 +78,7 @@ impl Composer {
         if *agent == self.chosen {
             return;
         }
+        self.leave_note();
         let next = self.others.remove(agent).unwrap_or_default();
         let last = std::mem::replace(&mut self.shown, next);
         let left = std::mem::replace(&mut self.chosen, agent.clone());
@@ -94,8 +104,8 @@ impl Composer {
 
     /// Does what a key of the editor does. `false`: it did nothing, as an arrow does at the text's end.
     pub fn edit(&mut self, key: KeyEvent) -> bool {
-        let room = DRAFT_MAX.saturating_sub(self.shown.bytes());
-        let done = self.shown.edit(key, room);
+        let room = DRAFT_MAX.saturating_sub(self.front().bytes());
+        let done = self.front_mut().edit(key, room);
         self.unsaved |= done;
         done
     }
@@ -120,8 +130,8 @@ impl Composer {
         if text.is_empty() {
             return Ok(());
         }
-        fits(self.shown.bytes() + text.len())?;
-        self.shown.insert(text);
+        fits(self.front().bytes() + text.len())?;
+        self.front_mut().insert(text);
         self.unsaved = true;
         Ok(())
     }
@@ -135,26 +145,35 @@ impl Composer {
         // Editors end a file with a line feed, which nobody typed.
         let text = text.strip_suffix('\n').unwrap_or(&text);
         fits(text.len())?;
-        self.shown.replace(text);
+        self.front_mut().replace(text);
         self.unsaved = true;
         Ok(())
     }
 
     /// What is written, as it would be sent.
     pub fn text(&self) -> String {
-        self.shown.text()
+        self.front().text()
     }
 
     /// Whether nothing is written.
     pub fn is_empty(&self) -> bool {
-        self.shown.is_empty()
+        self.front().is_empty()
+    }
+
+    /// What is typed goes here: the comment that is being written, else the draft.
+    fn front(&self) -> &Draft {
+        self.note.as_ref().map_or(&self.shown, |note| &note.draft)
+    }
+
+    fn front_mut(&mut self) -> &mut Draft {
+        self.note.as_mut().map_or(&mut self.shown, |note| &mut note.draft)
     }
 
     /// Takes the text out of the composer: undo or the history brings it back. A look into the history ends.
     pub fn clear(&mut self) {
-        if !self.shown.look_away() {
+        if !self.front_mut().look_away() {
             self.keep();
-            self.shown.clear();
+            self.front_mut().clear();
         }
     }
 
@@ -166,7 +185,7 @@ impl Composer {
 
     /// The text goes to the history.
     fn keep(&mut self) {
-        self.history.add(self.shown.text());
+        self.history.add(self.front().text());
         self.unsaved = true;
     }
 
@@ -178,13 +197,17 @@ impl Composer {
     /// What was [`sent`](Self::sent) to an agent was refused: it is a draft again, if something else is written by now
     /// the next one.
     pub fn refused(&mut self, agent: &AgentName, text: &str) {
+        if self.comments_back(agent, text) {
+            return;
+        }
         self.draft_of(agent).put(inert(text));
         self.unsaved = true;
     }
 
     /// What was queued for an agent and came back: each a draft of its own, the first in the composer if that is
     /// empty, the others behind it.
-    pub fn give_back(&mut self, agent: &AgentName, texts: Vec<String>) {
+    pub fn give_back(&mut self, agent: &AgentName, mut texts: Vec<String>) {
+        texts.retain(|text| !self.comments_back(agent, text));
         self.draft_of(agent).give_back(texts.iter().map(|text| inert(text)));
         self.unsaved = true;
     }
@@ -203,6 +226,9 @@ impl Composer {
 
     /// Shows what was sent or cleared before. The draft is kept. `false`: there is nothing older.
     pub fn history_older(&mut self) -> bool {
+        if self.note.is_some() {
+            return false;
+        }
         let at = self.shown.looks_at().unwrap_or(self.history.len());
         self.look_at(at.checked_sub(1))
     }
@@ -253,12 +279,12 @@ impl Composer {
 
     /// The rows that the text needs at this width, at least one and at most `max`.
     pub fn height(&self, width: u16, max: u16) -> u16 {
-        self.shown.area().height(width, max)
+        self.front().area().height(width, max)
     }
 
     /// Draws the text, or what stands there while there is none, and sets the cursor into it.
     pub fn draw(&self, frame: &mut Frame, area: Rect, look: Look, placeholder: &str) {
-        self.shown.area().draw(frame, area, look, placeholder);
+        self.front().area().draw(frame, area, look, placeholder);
     }
 
     /// What is to be saved, if something has changed since this was last asked.
@@ -279,7 +305,7 @@ impl Composer {
         });
         let mut drafts: Vec<SavedDraft> = drafts.collect();
         drafts.sort_by(|one, other| one.agent.cmp(&other.agent));
-        Saved { drafts, history: self.history.entries() }
+        Saved { drafts, history: self.history.entries(), comments: self.all_comments() }
     }
 }
 

@@ -15,7 +15,7 @@ use super::{Areas, put, ruled, text};
 use crate::composer::completion::addressee;
 use crate::keys::{Action, Draft, read, row_of};
 use crate::look::Tone;
-use crate::state::{Standing, State};
+use crate::state::{Pane, Standing, State};
 
 /// How many waiting messages are shown; of more the newest.
 const QUEUE_MAX: usize = 4;
@@ -84,6 +84,10 @@ pub(super) fn to(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let Some((name, agent)) = receiver(state) else {
         return put(frame, area, vec![ruled(look, Tone::Quiet, "", area.width)]);
     };
+    if let Some(comment) = state.composer.noting() {
+        let head = format!("comment on {} · {} keeps it", comment.whereabouts(), state.key(Action::Send));
+        return put(frame, area, vec![ruled(look, Tone::Strong, &head, area.width)]);
+    }
     let mut head = match state.standing {
         Standing::Stored(_) => format!("{name} · read only"),
         _ => format!("to {name} · {} ({})", urgency(state, agent).as_str(), state.key(Action::Level)),
@@ -99,6 +103,7 @@ pub(super) fn to(state: &State, frame: &mut Frame<'_>, area: Rect) {
 /// What stands where nothing is typed yet.
 pub(super) fn placeholder(state: &State) -> String {
     match &state.chosen {
+        Some(_) if state.composer.noting().is_some() => "What is to be different here?".to_owned(),
         Some(name) if !is_stored(state) => format!("Write to {name}"),
         _ => String::new(),
     }
@@ -134,6 +139,9 @@ fn says(state: &State) -> (Tone, String) {
         return (notice.tone, notice.text.clone());
     }
     // Who writes wants to know what will become of that; what became of the last message stands above, too.
+    if let Some(says) = comments_say(state) {
+        return (Tone::Quiet, says);
+    }
     if !state.composer.is_empty() && state.is_live() {
         return (Tone::Quiet, promise(state));
     }
@@ -142,6 +150,20 @@ fn says(state: &State) -> (Tone, String) {
     }
     let fate = state.agent().and_then(|(name, agent)| fate(state, name, agent));
     fate.unwrap_or((Tone::Quiet, String::new()))
+}
+
+/// What will become of the comments on the diff that is looked at.
+fn comments_say(state: &State) -> Option<String> {
+    let is_noting = state.composer.noting().is_some();
+    let is_free = state.composer.is_empty() && matches!(state.pane, Pane::Diff(_));
+    let count = state.composer.comments().count() + usize::from(is_noting);
+    if count == 0 || !(is_noting || is_free) || !state.is_live() {
+        return None;
+    }
+    let (_, agent) = state.agent()?;
+    let promise = mail::promise(urgency(state, agent), agent);
+    let what = if count == 1 { "the comment".to_owned() } else { format!("{count} comments") };
+    Some(format!("{promise} · {} sends {what}", state.key(Action::SendComments)))
 }
 
 /// What will become of what is typed.
@@ -196,6 +218,15 @@ const SHOWN: &[(Action, &str)] = &[
     (Action::OpenCall, "open"),
 ];
 
+/// The same while a diff is looked at.
+const SHOWN_DIFF: &[(Action, &str)] = &[
+    (Action::Comment, "comment"),
+    (Action::SendComments, "send comments"),
+    (Action::Level, "how soon"),
+    (Action::Diff, "close"),
+    (Action::NextAgent, "agent"),
+];
+
 /// The same where nobody is there to be written to.
 const SHOWN_STORED: &[(Action, &str)] = &[
     (Action::NextAgent, "agent"),
@@ -209,7 +240,12 @@ pub(super) fn keys(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let look = state.settings.look;
     let mut line = String::new();
     let (last, most) = (state.key(Action::Help) + " keys", usize::from(area.width));
-    for (action, word) in if is_stored(state) { SHOWN_STORED } else { SHOWN } {
+    let all = match &state.pane {
+        _ if is_stored(state) => SHOWN_STORED,
+        Pane::Diff(Some(Ok(_))) => SHOWN_DIFF,
+        _ => SHOWN,
+    };
+    for (action, word) in all {
         let shown = format!("{} {word}  ", state.key(*action).replace("Ctrl+", "^"));
         if text::width(&line) + text::width(&shown) + text::width(&last) <= most {
             line.push_str(&shown);

@@ -1,10 +1,16 @@
 //! What changes in files, as lines: each with its sign, so that it reads without colours, too.
 
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
-use super::text::{hard, signed};
+use midturn_view::patch::{Kind, Row};
+
+use super::text::{self, hard, signed};
+use crate::changes::{Changes, Remark, Remarks};
+use crate::keys::Action;
 use crate::look::{Look, Tone};
+use crate::state::State;
 
 /// How many lines of two texts are compared. Of longer ones the whole is taken out and put in: the time for it grows
 /// with the square of what differs.
@@ -13,32 +19,131 @@ const COMPARED: usize = 2_000;
 /// The narrowest screen with numbers before the lines.
 const NUMBERED: u16 = 24;
 
-/// A unified diff as `git diff` writes it. What is none of it stays text.
-pub fn diff(patch: &str, width: u16, look: Look) -> Vec<Line<'static>> {
-    let lines: Vec<&str> = patch.lines().collect();
-    let mut page = Page { look, width, lines: Vec::new(), hunk: Hunk::default() };
-    let mut rest = &lines[..];
-    while let Some((line, after)) = rest.split_first() {
-        match line.strip_prefix("diff --git ") {
-            Some(names) => {
-                let its =
-                    after.iter().position(|line| line.starts_with("diff --git ")).unwrap_or(after.len());
-                let (file, others) = after.split_at(its);
-                page.file(names, file);
-                rest = others;
-            }
-            None => {
-                page.line(line);
-                rest = after;
-            }
+/// A page of a diff, from the line on that is at the top, each with what is said to it.
+pub(super) fn page(state: &State, changes: &Changes, area: Rect) -> Vec<Line<'static>> {
+    let remarks = state.remarks(&changes.patch);
+    let look = state.settings.look;
+    if changes.patch.rows.is_empty() && remarks.gone.is_empty() {
+        return vec![Line::raw("nothing was changed")];
+    }
+    let cursor = changes.within(changes.cursor, &remarks);
+    // The screen may be smaller since one came to this line.
+    let first = top(state, changes, &remarks, cursor, area);
+    let last = changes.within(isize::MAX, &remarks);
+    let height = usize::from(area.height);
+    let mut lines = Vec::new();
+    for place in first..=last {
+        if lines.len() >= height {
+            break;
+        }
+        lines.extend(at(state, changes, &remarks, place, area.width));
+    }
+    if lines.len() < height && (changes.is_cut || changes.patch.left_out > 0) {
+        let says = "[the patch is too long to be shown whole: `midturn diff` writes all of it]";
+        lines.extend(text::plain(says, area.width.max(1), look.style(Tone::Quiet)));
+    }
+    lines
+}
+
+/// The first line of a page on which the line is that one is at: what was the first one stays it if it can.
+pub(crate) fn top(state: &State, changes: &Changes, remarks: &Remarks, cursor: isize, area: Rect) -> isize {
+    let mut top = cursor;
+    let mut left = usize::from(area.height);
+    loop {
+        left = left.saturating_sub(at(state, changes, remarks, top, area.width).len());
+        let before = changes.within(top.saturating_sub(1), remarks);
+        let fits = before != top && at(state, changes, remarks, before, area.width).len() <= left;
+        if top <= changes.top || !fits {
+            break;
+        }
+        top = before;
+    }
+    top
+}
+
+/// What stands at a place, and what is said to it.
+fn at(state: &State, changes: &Changes, remarks: &Remarks, place: isize, width: u16) -> Vec<Line<'static>> {
+    let look = state.settings.look;
+    let gutter = if width >= NUMBERED { 2 } else { 0 };
+    let is_here = changes.within(changes.cursor, remarks) == place;
+    let room = width - gutter;
+    let mut lines = match usize::try_from(place).ok().and_then(|row| changes.patch.rows.get(row)) {
+        Some(row) => self::row(row, room, look),
+        None => {
+            remarks.gone_at(place).map(|remark| gone(remark, changes.is_cut, room, look)).unwrap_or_default()
+        }
+    };
+    for remark in remarks.of(place) {
+        lines.extend(said(state, remark, room));
+    }
+    let mark = if is_here { "> " } else { "  " };
+    let marked = lines.into_iter().enumerate().map(|(n, line)| match gutter {
+        0 => line,
+        _ => {
+            let mark = Span::styled(if n == 0 { mark } else { "  " }, look.style(Tone::Strong));
+            let spans =
+                line.spans.into_iter().map(|span| Span::styled(span.content, line.style.patch(span.style)));
+            Line::from_iter(std::iter::once(mark).chain(spans))
+        }
+    });
+    marked.collect()
+}
+
+/// A line of a diff.
+fn row(row: &Row, width: u16, look: Look) -> Vec<Line<'static>> {
+    let mut page = Page { look, width, lines: Vec::new() };
+    match row {
+        Row::File { heading, added, removed } => page.heading(heading, *added, *removed),
+        Row::Text(text) => page.quiet(text),
+        Row::Code(code) => {
+            let number = format!("{:>1$} ", code.number, code.digits);
+            page.put(code.kind, if width < NUMBERED { "" } else { &number }, &code.text);
         }
     }
     page.lines
 }
 
+/// A line to which something was said, and which is not there any more.
+fn gone(remark: &Remark, is_cut: bool, width: u16, look: Look) -> Vec<Line<'static>> {
+    let why = if is_cut {
+        "has changed since, or is not shown"
+    } else {
+        "has changed since, or is no part of this"
+    };
+    let head = format!("{} {why}", remark.comment.whereabouts());
+    let mut lines = text::plain(&head, width.max(1), look.style(Tone::Strong));
+    let sign = [Span::raw("  ")];
+    let code = Span::styled(remark.comment.code.clone(), look.style(Tone::Quiet));
+    lines.extend(signed(sign, code, width, look));
+    lines
+}
+
+/// What is said to a line, and what became of it.
+fn said(state: &State, remark: &Remark, width: u16) -> Vec<Line<'static>> {
+    let look = state.settings.look;
+    let fate = match &remark.says {
+        Some(says) => look.words(says).to_string(),
+        None => format!("not sent ({})", state.key(Action::SendComments)),
+    };
+    let reply = remark.reply.iter().map(|reply| (Tone::Quiet, format!("it said: {reply}")));
+    let text = std::iter::once((Tone::Mail, remark.comment.text.clone()));
+    let all = text.chain([(Tone::Quiet, fate)]).chain(reply);
+    let bar = look.sign("│ ", "| ");
+    let beside = |(tone, text): (Tone, String)| {
+        let lines = text::plain(&text, width.saturating_sub(6).max(1), look.style(tone));
+        lines.into_iter().map(move |line| {
+            let style = line.style;
+            let spans =
+                line.spans.into_iter().map(move |span| Span::styled(span.content, style.patch(span.style)));
+            Line::from_iter(std::iter::once(Span::styled(bar, look.style(Tone::Mail))).chain(spans))
+        })
+    };
+    all.flat_map(beside).map(|line| super::indented(line, 4, width)).collect()
+}
+
 /// What becomes of a text, line by line, all of it.
 pub fn change(before: &str, after: &str, width: u16, look: Look) -> Vec<Line<'static>> {
-    let mut page = Page { look, width, lines: Vec::new(), hunk: Hunk::default() };
+    let mut page = Page { look, width, lines: Vec::new() };
     let (old, new) = (ends(before), ends(after));
     let kept = |tag| if tag == DiffTag::Equal { Kind::Kept } else { Kind::Added };
     for (tag, of_old, of_new) in compared(&old, &new) {
@@ -73,47 +178,16 @@ fn compared(old: &[&str], new: &[&str]) -> Vec<Step> {
     steps.into_iter().map(|step| step.as_tag_tuple()).collect()
 }
 
-/// What a line of a hunk is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Kept,
-    Removed,
-    Added,
-}
-
-/// The hunk that is read.
-#[derive(Default)]
-struct Hunk {
-    /// The numbers of its next lines, in the old file and in the new one.
-    at: [u64; 2],
-    /// How many more it has of each.
-    left: [u64; 2],
-    /// How wide its numbers are.
-    digits: usize,
-}
-
 /// Lines in the making.
 struct Page {
     look: Look,
     width: u16,
     lines: Vec<Line<'static>>,
-    hunk: Hunk,
 }
 
 impl Page {
-    /// What is said of a file before its hunks becomes its heading.
-    fn file(&mut self, names: &str, file: &[&str]) {
-        let hunks = file.iter().position(|line| line.starts_with("@@ ")).unwrap_or(file.len());
-        let (said, hunks) = file.split_at(hunks);
-        let (heading, odd) = heading(names, said);
-        self.heading(&heading, hunks);
-        odd.into_iter().for_each(|line| self.quiet(line));
-        hunks.iter().for_each(|line| self.line(line));
-    }
-
-    fn heading(&mut self, heading: &str, hunks: &[&str]) {
+    fn heading(&mut self, heading: &str, added: usize, removed: usize) {
         let strong = self.look.style(Tone::Strong);
-        let (added, removed) = counts(hunks);
         let rule = self.look.sign("──", "--");
         let mut spans = vec![Span::styled(format!("{rule} {heading} {rule}"), strong)];
         for (sign, count, tone) in [('+', added, Tone::Added), ('-', removed, Tone::Removed)] {
@@ -122,28 +196,6 @@ impl Page {
             }
         }
         self.lines.extend(hard(spans, self.width, "   "));
-        self.hunk = Hunk::default();
-    }
-
-    /// A line behind the headings.
-    fn line(&mut self, line: &str) {
-        if let Some(hunk) = hunk(line) {
-            self.hunk = hunk;
-            return self.quiet(line);
-        }
-        let numbers = self.hunk.at;
-        match self.hunk.next(line) {
-            Some((kind, text)) => {
-                let number = numbers[usize::from(kind != Kind::Removed)];
-                let number = if self.width < NUMBERED { String::new() } else { self.number(number) };
-                self.put(kind, &number, text);
-            }
-            None => self.quiet(line),
-        }
-    }
-
-    fn number(&self, number: u64) -> String {
-        format!("{number:>0$} ", self.hunk.digits)
     }
 
     fn put(&mut self, kind: Kind, number: &str, text: &str) {
@@ -165,106 +217,16 @@ impl Page {
     }
 }
 
-impl Hunk {
-    /// What a line is, as long as the hunk lasts.
-    fn next<'a>(&mut self, line: &'a str) -> Option<(Kind, &'a str)> {
-        let (kind, sides): (_, &[usize]) = match line.as_bytes().first() {
-            Some(b'+') => (Kind::Added, &[1]),
-            Some(b'-') => (Kind::Removed, &[0]),
-            // Some programs leave out the space of an empty line.
-            Some(b' ') | None => (Kind::Kept, &[0, 1]),
-            Some(_) => return None,
-        };
-        if sides.iter().any(|side| self.left[*side] == 0) {
-            return None;
-        }
-        for side in sides {
-            self.left[*side] -= 1;
-            self.at[*side] += 1;
-        }
-        Some((kind, line.get(1..).unwrap_or_default()))
-    }
-}
-
-/// How many lines are put in and taken out.
-fn counts(hunks: &[&str]) -> (usize, usize) {
-    let (mut added, mut removed) = (0, 0);
-    let mut reading = Hunk::default();
-    for line in hunks {
-        match hunk(line) {
-            Some(hunk) => reading = hunk,
-            None => match reading.next(line) {
-                Some((Kind::Added, _)) => added += 1,
-                Some((Kind::Removed, _)) => removed += 1,
-                _ => {}
-            },
-        }
-    }
-    (added, removed)
-}
-
-/// `@@ -1,2 +3,4 @@`: where a hunk begins and how long it is, in both files.
-fn hunk(line: &str) -> Option<Hunk> {
-    let (ranges, _) = line.strip_prefix("@@ -")?.split_once(" @@")?;
-    let (old, new) = ranges.split_once(" +")?;
-    let ((old_at, old_left), (new_at, new_left)) = (range(old)?, range(new)?);
-    let last = (old_at + old_left).max(new_at + new_left);
-    let digits = last.saturating_sub(1).to_string().len();
-    Some(Hunk { at: [old_at, new_at], left: [old_left, new_left], digits })
-}
-
-fn range(text: &str) -> Option<(u64, u64)> {
-    let (at, left) = text.split_once(',').unwrap_or((text, "1"));
-    let number = |text: &str| text.parse::<u32>().ok().map(u64::from);
-    Some((number(at)?, number(left)?))
-}
-
-/// What is said of a file in one line, and the lines that are none of it.
-fn heading<'a>(names: &str, said: &[&'a str]) -> (String, Vec<&'a str>) {
-    let mut path = same_name(names);
-    let (mut notes, mut odd) = (Vec::new(), Vec::new());
-    let mut mode = "";
-    for line in said {
-        if let Some((_, to)) = either(line, &["rename to ", "copy to "]) {
-            path = to.to_owned();
-        } else if let Some((how, from)) = either(line, &["rename from ", "copy from "]) {
-            notes.push(format!("{}{from}", if how == "copy from " { "copy of " } else { "was " }));
-        } else if let Some((_, to)) = either(line, &["+++ b/", "--- a/"]) {
-            path = to.trim_end_matches('\t').to_owned();
-        } else if let Some((how, _)) = either(line, &["new file", "deleted file"]) {
-            notes.push(how.to_owned());
-        } else if let Some((_, old)) = either(line, &["old mode "]) {
-            mode = old;
-        } else if let Some((_, new)) = either(line, &["new mode "]) {
-            notes.push(format!("mode {mode} to {new}"));
-        } else if either(line, &["Binary files ", "GIT binary patch"]).is_some() {
-            notes.push("binary".to_owned());
-        } else if either(line, &["index ", "similarity index ", "+++ /dev/null", "--- /dev/null"]).is_none() {
-            odd.push(*line);
-        }
-    }
-    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
-    (format!("{path}{notes}"), odd)
-}
-
-/// Which of these a line begins with, and the rest of it.
-fn either<'a, 'b>(line: &'a str, beginnings: &[&'b str]) -> Option<(&'b str, &'a str)> {
-    beginnings.iter().find_map(|beginning| Some((*beginning, line.strip_prefix(beginning)?)))
-}
-
-/// `a/x b/x` is `x`. Other names follow: `rename to`.
-fn same_name(names: &str) -> String {
-    let middle = names.len() / 2;
-    let halves = names.get(..middle).zip(names.get(middle + 1..));
-    let same =
-        halves.and_then(|(a, b)| a.strip_prefix("a/").zip(b.strip_prefix("b/")).filter(|(a, b)| a == b));
-    same.map_or(names, |(name, _)| name).to_owned()
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use midturn_view::patch::Patch;
+
     use super::super::tests::{ASCII, BOTH, shown};
     use super::*;
+
+    pub(in super::super) fn diff(patch: &str, width: u16, look: Look) -> Vec<Line<'static>> {
+        Patch::read(patch).rows.iter().flat_map(|each| row(each, width, look)).collect()
+    }
 
     const PATCH: &str = "\
 diff --git a/src/a.rs b/src/a.rs

@@ -167,8 +167,7 @@ fn pane(state: &State, frame: &mut Frame<'_>, area: Rect) {
         Pane::Diff(None) => {
             vec![Line::styled(look.words("asks git what was changed …"), look.style(Tone::Quiet))]
         }
-        Pane::Diff(Some(Ok(patch))) if patch.is_empty() => vec![Line::raw("nothing was changed")],
-        Pane::Diff(Some(Ok(patch))) => diff::diff(&midturn_view::clean::clean(patch), area.width, look),
+        Pane::Diff(Some(Ok(changes))) => return put(frame, area, diff::page(state, changes, area)),
         Pane::Diff(Some(Err(why))) => text::plain(why, area.width.max(1), look.style(Tone::Bad)),
     };
     // A page that was scrolled past its end shows its last lines.

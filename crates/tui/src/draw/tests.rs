@@ -8,7 +8,8 @@ use ratatui::text::{Line, Span};
 use serde_json::json;
 
 use super::call::whole;
-use super::diff::{change, diff};
+use super::diff::change;
+use super::diff::tests::diff;
 use super::markdown::markdown;
 use super::text::{cut, hard, pad, plain, wrap};
 use crate::look::{Look, Tone};

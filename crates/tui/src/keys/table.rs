@@ -75,6 +75,10 @@ pub enum Action {
     To,
     /// Show what the agent changed.
     Diff,
+    /// Comment on the line of the diff that one is at.
+    Comment,
+    /// Send the comments as one message.
+    SendComments,
     /// One pane without borders, for the terminal's own selection.
     Bare,
     /// Copy the last answer.
@@ -214,6 +218,8 @@ pub const TABLE: &[Row] = &[
     row(Action::Slower, "slower", &[plain(KeyCode::Char('-'))], NONE, "play more slowly"),
     row(Action::To, "to", &[], Words::Needed("2.5s"), "go to this moment of what is played back"),
     row(Action::Diff, "diff", &[alt('d')], NONE, "show what the agent changed"),
+    row(Action::Comment, "comment", &[alt('m')], TEXT, "comment on the line of the diff that the arrows went to; Enter keeps it"),
+    row(Action::SendComments, "send_comments", &[alt('s')], NONE, "send all comments on the diff as one message, as soon as the switch says"),
     row(Action::Bare, "bare", &[alt('z')], NONE, "show one pane alone, to select text with the mouse"),
     row(Action::Copy, "copy", &[alt('c')], NONE, "copy the agent's last answer"),
     row(Action::Redraw, "redraw", &[ctrl('l')], NONE, "draw the screen anew"),

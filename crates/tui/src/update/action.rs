@@ -7,7 +7,7 @@ use midturn_client::Said;
 use midturn_core::rules::id::{AgentName, MessageId};
 use midturn_core::rules::mail::Urgency;
 
-use super::{TWICE, send};
+use super::{TWICE, review, send};
 use crate::composer::Composer;
 use crate::effect::Effect;
 use crate::keys::{Action, Key, limits};
@@ -16,6 +16,9 @@ use crate::state::{Completing, Pane, REST, Scroll, Standing, State};
 
 /// Does what a key asks for.
 pub(super) fn act(state: &mut State, action: Action, key: KeyEvent) -> Vec<Effect> {
+    if let Some(effects) = review::act(state, action, key) {
+        return effects;
+    }
     match action {
         Action::Send => send::entered(state),
         // Where Shift+Enter is a newline elsewhere, the first one must not send half a sentence.
@@ -32,6 +35,9 @@ pub(super) fn act(state: &mut State, action: Action, key: KeyEvent) -> Vec<Effec
         }
         // Who is at the end already means the draft's.
         Action::End if key.code == KeyCode::End && key.modifiers.is_empty() && state.follows() => {
+            typed_key(state, key)
+        }
+        Action::End if key.code == KeyCode::End && key.modifiers.is_empty() && state.writes_beside_diff() => {
             typed_key(state, key)
         }
         // As in a shell: the end of input where there is none, a letter less where there is.
@@ -60,7 +66,7 @@ fn is_shift_enter(key: KeyEvent) -> bool {
 }
 
 /// Whether a key writes a character.
-fn types(key: KeyEvent) -> bool {
+pub(super) fn types(key: KeyEvent) -> bool {
     matches!(key.code, KeyCode::Char(_)) && is_bare(key)
 }
 
@@ -84,6 +90,8 @@ pub(super) fn with_words(state: &mut State, action: Action, words: &str) -> Vec<
         Action::Later => send::draft(state, Some(Urgency::FollowUp), words),
         Action::Instead => send::instead(state, words),
         Action::Level => level(state),
+        Action::Comment => review::comment(state, words),
+        Action::SendComments => review::send_all(state, state.level),
         Action::Once => answer(state, Said::Once),
         Action::Always => answer(state, Said::Always(None)),
         Action::No => answer(state, Said::No((!words.is_empty()).then(|| words.to_owned()))),
@@ -338,6 +346,7 @@ impl State {
 
     /// Shows something in the conversation's place; the same again shows the conversation.
     pub(super) fn show(&mut self, pane: Pane) {
+        self.composer.leave_note();
         self.pane = if self.pane == pane { Pane::Talk } else { pane };
         self.pane_top = 0;
     }
@@ -349,6 +358,9 @@ impl State {
 
     /// Scrolls: down is more.
     pub(super) fn scroll_by(&mut self, lines: isize) {
+        if self.goes(lines) {
+            return;
+        }
         if self.pane != Pane::Talk {
             self.pane_top = self.pane_top.saturating_add_signed(lines);
             return;
@@ -360,6 +372,9 @@ impl State {
     }
 
     fn scroll_to_top(&mut self) {
+        if self.goes(isize::MIN) {
+            return;
+        }
         self.pane_top = 0;
         let conversation = self.chosen.as_ref().and_then(|name| self.session.conversation(name));
         let ends = conversation.and_then(|all| Some((all.entries().next()?.0, all.entries().next_back()?.0)));
@@ -373,7 +388,15 @@ impl State {
         self.pane == Pane::Talk && self.looking().scroll == Scroll::End
     }
 
+    /// Whether something is typed while a diff is looked at: the end is the text's then.
+    fn writes_beside_diff(&self) -> bool {
+        matches!(self.pane, Pane::Diff(_)) && !self.composer.is_empty()
+    }
+
     fn scroll_to_end(&mut self) {
+        if self.goes(isize::MAX) {
+            return;
+        }
         self.pane = Pane::Talk;
         if let Some(looking) = self.looking_mut() {
             looking.scroll = Scroll::End;

@@ -5,8 +5,10 @@ use midturn_core::rules::event::Event;
 use midturn_core::rules::id::AgentName;
 use midturn_view::clean::one_line;
 use midturn_view::mail;
+use midturn_view::patch::Patch;
 use midturn_wire::agent::Agent;
 
+use crate::changes::Changes;
 use crate::effect::{Done, Effect, Outgoing};
 use crate::look::Tone;
 use crate::state::{Facts, Pane, State};
@@ -101,8 +103,13 @@ fn diff(state: &mut State, agent: &AgentName, result: Result<midturn_wire::work:
     if state.chosen.as_ref() != Some(agent) || !matches!(state.pane, Pane::Diff(_)) {
         return;
     }
-    let cut = "\n[the patch is too long to be shown whole: `midturn diff` writes all of it]\n";
-    let shown = result.map(|diff| diff.patch + if diff.truncated { cut } else { "" });
+    let shown = result.map(|diff| {
+        let mut changes = Changes::new(Patch::read(&diff.patch), diff.truncated);
+        // What was said to lines that have changed is seen first.
+        changes.cursor = changes.within(isize::MIN, &state.remarks(&changes.patch));
+        changes.top = changes.cursor;
+        Box::new(changes)
+    });
     state.pane = Pane::Diff(Some(shown.map_err(|trouble| one_line(&trouble.to_string()))));
 }
 

@@ -3,6 +3,7 @@
 mod action;
 mod done;
 mod playing;
+mod review;
 mod send;
 #[cfg(test)]
 mod tests;
@@ -202,6 +203,16 @@ fn key_pressed(state: &mut State, key: KeyEvent) -> Vec<Effect> {
 
 /// A key for the draft. Above its first row and below its last is what was sent before.
 fn edit(state: &mut State, key: KeyEvent) {
+    // Where nothing is typed the arrows go through the diff that is looked at.
+    let step = match key.code {
+        KeyCode::Up => -1,
+        KeyCode::Down => 1,
+        _ => 0,
+    };
+    let is_free = state.composer.noting().is_none() && state.composer.is_empty() && key.modifiers.is_empty();
+    if step != 0 && is_free && state.goes(step) {
+        return;
+    }
     let mut done = false;
     typed(state, |composer| {
         done = composer.edit(key);
@@ -255,7 +266,7 @@ impl State {
 
     /// What the word that is being typed may become.
     pub(crate) fn completion(&self) -> Option<Completion> {
-        if self.completing.closed {
+        if self.completing.closed || self.composer.noting().is_some() {
             return None;
         }
         let mut completion = match self.completing.searching {

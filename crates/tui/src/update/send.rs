@@ -93,6 +93,11 @@ fn outgoing(state: &mut State, urgency: Option<Urgency>, words: &str) -> Option<
         return None;
     }
     let (to, text) = if words.is_empty() { typed(state)? } else { addressed(state, words)? };
+    Some(goes_out(state, to, text, urgency))
+}
+
+/// A message is on its way from now on.
+pub(super) fn goes_out(state: &mut State, to: AgentName, text: String, urgency: Option<Urgency>) -> Outgoing {
     let id = state.id_for(&to, &text, urgency);
     state.remember(&to, &id);
     state.notice = None;
@@ -101,7 +106,7 @@ fn outgoing(state: &mut State, urgency: Option<Urgency>, words: &str) -> Option<
     }
     let message = Outgoing { to, id, text, urgency, replaces: None };
     state.sending.push(message.clone());
-    Some(message)
+    message
 }
 
 /// For whom a text is: a name at its beginning says so, else it is for the agent one looks at.

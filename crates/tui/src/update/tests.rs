@@ -4,6 +4,7 @@ mod asks;
 mod drafts;
 mod mail;
 mod places;
+mod review;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use midturn_client::Trouble;

@@ -6,12 +6,14 @@ use midturn_core::rules::event::{EventKind, LiveKind, Outcome, PlanStatus, PlanS
 use midturn_core::rules::id::{CallId, MessageId};
 use midturn_core::rules::mail::{Point, ReturnReason, Urgency};
 use midturn_core::rules::time::Span;
+use midturn_tui::changes::Changes;
 use midturn_tui::effect::{Done, Effect};
 use midturn_tui::keys::TABLE;
 use midturn_tui::look::Look;
 use midturn_tui::settings::Settings;
 use midturn_tui::state::{Pane, State};
 use midturn_tui::update::Input;
+use midturn_view::patch::Patch;
 use proptest::prelude::*;
 use proptest::sample::select;
 use ratatui::layout::Size;
@@ -200,7 +202,8 @@ impl Step {
             Self::Wheel(lines) => play.input(Input::Wheel(lines)),
             Self::Resize(width, height) => play.input(Input::Resize(Size::new(width, height))),
             Self::Diff(text) => {
-                play.state.pane = Pane::Diff(Some(Ok(text)));
+                let changes = Changes::new(Patch::read(&text), text.len() % 2 == 0);
+                play.state.pane = Pane::Diff(Some(Ok(Box::new(changes))));
                 play
             }
             Self::After(tenths) => play.after(tenths),

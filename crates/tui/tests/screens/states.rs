@@ -37,6 +37,8 @@ pub(crate) const ALL: &[Named] = &[
     ("command", typed_command),
     ("plan", plan),
     ("diff", diff),
+    ("comment", comment),
+    ("comments", comments),
     ("opened", opened),
     ("scrolled", scrolled),
     ("stored", stored),
@@ -229,13 +231,38 @@ fn plan(play: &mut Play) {
     play.event("lead", EventKind::PlanUpdated { steps }).press(&["ctrl+p"]);
 }
 
+const PATCH: &str = "diff --git a/docs/files.md b/docs/files.md\nindex 1..2 100644\n--- a/docs/files.md\n+++ b/docs/files.md\n@@ -1,3 +1,3 @@\n # Files\n-Call `open()` with the path.\n+Call `load()` with the path.\n It fails if there is none.\n";
+
 fn diff(play: &mut Play) {
     streaming(play);
-    let patch = "diff --git a/docs/files.md b/docs/files.md\nindex 1..2 100644\n--- a/docs/files.md\n+++ b/docs/files.md\n@@ -1,3 +1,3 @@\n # Files\n-Call `open()` with the path.\n+Call `load()` with the path.\n It fails if there is none.\n";
     look_at(play, "tester").press(&["alt+d"]);
+    changed(play, PATCH);
+}
+
+fn changed(play: &mut Play, patch: &str) {
     let (branch, start, patch) = ("midturn/x/tester".to_owned(), "1f3a".to_owned(), patch.to_owned());
     let diff = Diff { branch, start, patch, truncated: false };
     play.input(Input::Done(Done::Diff(name("tester"), Ok(diff))));
+}
+
+/// A comment is written below one that is not sent yet.
+fn comment(play: &mut Play) {
+    diff(play);
+    play.press(&["down", "down", "alt+m"]).types("A heading says what the page is for.").press(&["enter"]);
+    play.press(&["down", "down", "alt+m"]).types("Say what kind of p");
+}
+
+/// Comments that were sent: the line of one has changed.
+fn comments(play: &mut Play) {
+    comment(play);
+    play.types("ath.").press(&["ctrl+s"]);
+    let Some(sent) = play.state.sending.first().cloned() else { return };
+    play.input(Input::Done(Done::Sent(sent.clone(), Ok(()))));
+    play.queued("tester", sent.id.as_str(), "user", Urgency::NextBoundary, &sent.text);
+    play.ends("tester", "t1", "bash", Completed, "passed").after(1);
+    play.injected("tester", &[sent.id.as_str()], Point::D, &[]).asks_model("tester");
+    play.replies("tester", "The path is relative now.", &[]);
+    changed(play, &PATCH.replace("with the path", "with a relative path"));
 }
 
 /// A call that is opened: all of its arguments and output.

@@ -23,7 +23,7 @@ fn open(path: &Path) -> Opened {
 
 fn saved(texts: &[&str]) -> Saved {
     let texts = texts.iter().map(|text| (*text).to_owned()).collect();
-    Saved { drafts: vec![SavedDraft { agent: name("lead"), texts, cursor: (0, 0) }], history: Vec::new() }
+    Saved { drafts: vec![SavedDraft { agent: name("lead"), texts, cursor: (0, 0) }], ..Saved::default() }
 }
 
 fn files(path: &Path) -> Vec<PathBuf> {
