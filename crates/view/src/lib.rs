@@ -1,7 +1,7 @@
 //! What people read of a session (faces.md, section 1). Pure: no clock, no file, no terminal.
 //!
 //! [`fold`] is a session with its conversations, entry by entry. [`words`] has a line for each event that people wait for, [`agents`] says what each
-//! agent does, [`mail`] what becomes of a message, and [`figures`] how much and how long; [`clean`] makes inert what models, tools and
+//! agent does, [`mail`] what becomes of a message, [`inbox`] what waits for a person, and [`figures`] how much and how long; [`clean`] makes inert what models, tools and
 //! names say, and [`lines`] gives it as lines while it comes. Whoever shows a session to a person says it with these, so that the same thing is called the
 //! same everywhere.
 
@@ -9,6 +9,7 @@ pub mod agents;
 pub mod clean;
 pub mod figures;
 pub mod fold;
+pub mod inbox;
 pub mod lines;
 pub mod mail;
 pub mod words;
