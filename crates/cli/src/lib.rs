@@ -24,6 +24,7 @@ mod host;
 mod joined;
 mod log;
 mod models;
+mod notify;
 #[cfg(feature = "crash-tests")]
 pub mod planted;
 mod prices;

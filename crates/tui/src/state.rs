@@ -9,6 +9,7 @@ use midturn_core::rules::time::{Micros, Span};
 use midturn_core::rules::view::{Agent, Ask, Message};
 use midturn_view::agents::{Class, Order};
 use midturn_view::fold::Session;
+use midturn_view::inbox::{Need, Told};
 use midturn_wire::agent::Context;
 use ratatui::layout::Size;
 
@@ -19,6 +20,7 @@ use crate::layouts::Layouts;
 use crate::look::Tone;
 use crate::older::Older;
 use crate::settings::Settings;
+use crate::update::Looked;
 
 /// So long a request rests after it was drawn before a key answers it: who was typing has not read it.
 pub const REST: Span = Span::millis(400);
@@ -127,6 +129,8 @@ pub enum Pane {
     Diff(Option<Result<String, String>>),
     /// The request for a person's word, whole.
     Ask,
+    /// What waits for the person.
+    Inbox,
     /// Keys and actions.
     Help,
 }
@@ -235,6 +239,18 @@ pub struct State {
     pub sent: u64,
     /// The message whose fate the status line tells: the last one of ours to each agent.
     pub last: BTreeMap<AgentName, MessageId>,
+    /// What waits for the person, the newest first.
+    pub inbox: Vec<Need>,
+    /// After which event that was made.
+    pub inbox_seq: u64,
+    /// What of it is chosen; the first without it.
+    pub inbox_chosen: Option<String>,
+    /// What of it was told, or seen.
+    pub told: Told,
+    /// Whether anybody looks at the terminal.
+    pub looked: Looked,
+    /// The window's title, once it was set.
+    pub title: Option<String>,
     /// What is to be said.
     pub notice: Option<Notice>,
     /// The request that is drawn.
@@ -284,6 +300,12 @@ impl State {
             unsure: Vec::new(),
             sent: 0,
             last: BTreeMap::new(),
+            inbox: Vec::new(),
+            inbox_seq: 0,
+            inbox_chosen: None,
+            told: Told::default(),
+            looked: Looked::default(),
+            title: None,
             notice: None,
             drawn: None,
             leave_asked: None,

@@ -27,8 +27,6 @@ pub enum What {
     Failed,
     /// It has reached a limit.
     Limit,
-    /// What it changed conflicts with what the project has.
-    Conflict,
 }
 
 impl What {
@@ -39,7 +37,6 @@ impl What {
             Self::Ended => "ended",
             Self::Failed => "failed",
             Self::Limit => "limit",
-            Self::Conflict => "conflict",
         }
     }
 }
@@ -69,7 +66,6 @@ impl Need {
             (What::Failed, true) => format!("{} failed", self.agent),
             (What::Failed, false) => format!("{} failed: {}", self.agent, self.words),
             (What::Limit, _) => format!("{} is at a limit: {}", self.agent, self.words),
-            (What::Conflict, _) => format!("{} conflicts: {}", self.agent, self.words),
         }
     }
 
@@ -224,10 +220,7 @@ mod tests {
 
         fn ends(&mut self, agent: &str, outcome: Outcome, error: Option<&str>) -> &mut Self {
             let error = error.map(Into::into);
-            self.told(
-                agent,
-                EventKind::RunFinished { outcome, error, turns: 1, usage: Default::default() },
-            )
+            self.told(agent, EventKind::RunFinished { outcome, error, turns: 1, usage: Default::default() })
         }
 
         fn lines(&self) -> Vec<String> {
@@ -298,7 +291,11 @@ mod tests {
     #[test]
     fn nothing_in_a_line_acts_on_a_terminal_and_what_hides_is_named() {
         let mut played = Played::new();
-        played.asks("w", "a", "ls \u{1b}]0;evil\u{7}\u{202e}x").ends("lead", Outcome::Failed, Some("a\u{1b}[31mb\u{9c}c\nd"));
+        played.asks("w", "a", "ls \u{1b}]0;evil\u{7}\u{202e}x").ends(
+            "lead",
+            Outcome::Failed,
+            Some("a\u{1b}[31mb\u{9c}c\nd"),
+        );
         for line in played.lines() {
             assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'), "{line:?}");
         }

@@ -7,7 +7,7 @@ use midturn_client::Said;
 use midturn_core::rules::id::{AgentName, MessageId};
 use midturn_core::rules::mail::Urgency;
 
-use super::{TWICE, send};
+use super::{TWICE, inbox, send};
 use crate::composer::Composer;
 use crate::effect::Effect;
 use crate::keys::{Action, Key, limits};
@@ -112,6 +112,7 @@ fn looks(state: &mut State, action: Action, words: &str) {
         Action::Top => state.scroll_to_top(),
         Action::End => state.scroll_to_end(),
         Action::Plan => state.show(Pane::Plan),
+        Action::Inbox => inbox::act(state, words),
         Action::Help => state.show(Pane::Help),
         Action::Palette => palette(state),
         Action::Bare => state.bare = !state.bare,
