@@ -4,7 +4,6 @@ import { render } from "./vendor/lit-html/lit-html.js";
 import { kept, onKept } from "./kept.js";
 import { Page } from "./page.js";
 import { isWorking } from "./watched.js";
-import { oneLine } from "./words.js";
 import { leave } from "./parts/queue.js";
 import { shell } from "./parts/shell.js";
 
@@ -41,6 +40,7 @@ function frame() {
   const isMore = page.watched?.takeIn() ?? false;
   chooseFirst();
   page.noticeLine();
+  page.inbox.look();
   if (!document.hidden) show();
   if (said.textContent !== page.said) said.textContent = page.said;
   if (isMore) draw();
@@ -63,8 +63,6 @@ function focusFirst() {
 
 function show() {
   document.documentElement.dataset.theme = page.theme;
-  const title = oneLine(page.watched?.session.title ?? "");
-  document.title = `${page.view?.asks.length ? "? " : ""}${title ? `${title.slice(0, 80)} · ` : ""}Midturn`;
   render(shell(page), root);
   openDialog();
   focusFirst();
@@ -162,6 +160,8 @@ document.addEventListener("visibilitychange", () => {
   isDue = false;
   draw();
 });
+// Whoever looks is told nothing.
+for (const turned of ["focus", "blur"]) addEventListener(turned, draw);
 // A keyboard that comes up must not hide what was said last.
 addEventListener("resize", draw);
 addEventListener("hashchange", begin);

@@ -2,6 +2,7 @@
 
 import { Api, Refused, signIn } from "./api.js";
 import { Drafts, keep, kept } from "./kept.js";
+import { Inbox } from "./inbox.js";
 import { Watched, isWorking } from "./watched.js";
 import { told } from "./told.js";
 import { URGENCY, modeOf, newId, why } from "./ways.js";
@@ -12,7 +13,7 @@ import { loadDiff } from "./deeds.js";
  * @typedef {"talk" | "plan" | "diff"} Tab
  * @typedef {"soft" | "sooner" | "now" | "later" | "instead"} Mode
  * @typedef {{id: string, text: string, mode: Mode, failed?: string}} Message
- * @typedef {{kind: "keys" | "figures" | "sessions" | "begin" | "spawn" | "limit" | "close", agent?: string, busy?: boolean,
+ * @typedef {{kind: "inbox" | "keys" | "figures" | "sessions" | "begin" | "spawn" | "limit" | "close", agent?: string, busy?: boolean,
  *   error?: string, figures?: any, sessions?: any[]}} Dialog
  * @typedef {{branch?: string, start?: string, patch?: string, truncated?: boolean, error?: string, busy?: boolean, merge?: string}} Diff
  */
@@ -37,6 +38,7 @@ export class Page {
     /** @type {Watched | null} */
     this.watched = null;
     this.drafts = new Drafts("");
+    this.inbox = new Inbox(this);
     this.agent = "";
     /** @type {Tab} */
     this.tab = "talk";

@@ -7,7 +7,7 @@ use midturn_view::inbox::{Need, needs};
 use crate::effect::Effect;
 use crate::look::Tone;
 use crate::settings::Notify;
-use crate::state::{Pane, State};
+use crate::state::{Pane, Standing, State};
 
 /// Whether anybody looks at the terminal, as far as it has said.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,10 +30,11 @@ pub(super) fn settle(state: &mut State, effects: &mut Vec<Effect>) {
     // What was there when it was opened is on the screen, which somebody has just opened.
     let looks = state.inbox_seq == 0 && state.opening.last_seq > 0 || is_looked_at(state);
     state.inbox_seq = seq;
-    state.inbox = needs(state.session.view());
-    if !state.is_live() {
-        return;
+    if matches!(state.standing, Standing::Stored(_)) {
+        // It is read, and nobody in it waits.
+        return state.inbox.clear();
     }
+    state.inbox = needs(state.session.view());
     let news: Vec<Need> = state.told.news(&state.inbox, looks).into_iter().cloned().collect();
     if !news.is_empty() {
         effects.push(Effect::Tell(news));
