@@ -16,7 +16,7 @@ const ASKING = lead(`      - {text: Ready.}\n${['one', 'two', 'three', 'four']
 const button = (page) => page.getByRole('button', { name: /^Inbox/ });
 const dialog = (page) => page.getByRole('dialog');
 const says = (page, text) => page.getByRole('log').getByText(text, { exact: true }).waitFor();
-const counts = (page, count) => until(`${count} wait`, async () => (await button(page).getAttribute('aria-label')).includes(count === 0 ? 'nothing' : `${count} wait`));
+const counts = (page, count) => page.getByRole('button', { name: `Inbox ${count}`, exact: true }).waitFor();
 
 /** Somebody else says something to the lead. */
 const tell = (ground, session, text) => ground.ask('POST', `sessions/${session}/agents/lead/messages`, { text });
@@ -57,6 +57,8 @@ function stub() {
 /** A page on a session that is ready, its notifications recorded. */
 function inboxed(look) {
   return shown(ASKING, async (all) => {
+    // Signed in: the link is good once.
+    await says(all.page, 'Ready.');
     await all.context.addInitScript(stub);
     await all.page.reload();
     await says(all.page, 'Ready.');

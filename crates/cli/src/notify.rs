@@ -90,7 +90,7 @@ impl Own {
 
     /// For a terminal, which can't wait.
     pub(crate) fn notifier(self) -> Notifier {
-        let (queue, mut waiting) = mpsc::channel::<(String, Need)>(QUEUE);
+        let (queue, mut waiting): (mpsc::Sender<(String, Need)>, _) = mpsc::channel(QUEUE);
         // It ends with the terminal that has the other end.
         tokio::spawn(async move {
             while let Some((session, need)) = waiting.recv().await {

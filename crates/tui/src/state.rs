@@ -20,7 +20,6 @@ use crate::layouts::Layouts;
 use crate::look::Tone;
 use crate::older::Older;
 use crate::settings::Settings;
-use crate::update::Looked;
 
 /// So long a request rests after it was drawn before a key answers it: who was typing has not read it.
 pub const REST: Span = Span::millis(400);
@@ -150,6 +149,18 @@ pub enum Scroll {
         /// The last entry there was when one began to look: what came since is counted.
         seen: u64,
     },
+}
+
+/// Whether anybody looks at the terminal, as far as it has said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Looked {
+    /// It has never said: some can't.
+    #[default]
+    Unsure,
+    /// It is looked at.
+    Yes,
+    /// It is not.
+    No,
 }
 
 /// How one looks at an agent.

@@ -59,7 +59,7 @@ async fn asked(client: &Client, session: &str) -> Result<Answer, Failure> {
 
 /// The newest of all sessions first.
 fn sorted(mut all: Vec<(String, Need)>) -> Vec<(String, Need)> {
-    all.sort_by(|a, b| b.1.since.cmp(&a.1.since));
+    all.sort_by_key(|(_, need)| std::cmp::Reverse(need.since));
     all
 }
 

@@ -41,7 +41,7 @@ fn place(scenario: &str) -> Place {
 
 /// What the command says, once it runs.
 fn told(place: &Place) -> mpsc::Receiver<String> {
-    let (pipe, (said, told)) = (place.path("told"), mpsc::channel());
+    let (pipe, (said, told)) = (place.path("told"), mpsc::sync_channel(1));
     std::thread::spawn(move || {
         let mut text = String::new();
         File::open(pipe).unwrap().read_to_string(&mut text).unwrap();

@@ -22,8 +22,8 @@ const MARKS = /** @type {Record<Need["what"], [string, string]>} */ ({
 /** The button in the head, with how many wait. @param {Page} page */
 export function inboxButton(page) {
   const count = page.inbox.needs.length;
-  const says = count === 0 ? "Inbox: nothing waits for you" : `Inbox: ${count === 1 ? "1 waits" : `${count} wait`} for you`;
-  return html`<button class="plain inbox" aria-label=${says} title=${says} aria-haspopup="dialog"
+  const says = count === 0 ? "Nothing waits for you" : `${count === 1 ? "1 waits" : `${count} wait`} for you`;
+  return html`<button class="plain inbox" title=${says} aria-haspopup="dialog"
     @click=${() => openDialog(page, { kind: "inbox" })}><span aria-hidden="true">⚑</span> <span class="word">Inbox</span> ${count > 0 ? html`<b class="asks-mark">${count}</b>` : html`<span class="quiet">0</span>`}</button>`;
 }
 

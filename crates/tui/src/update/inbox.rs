@@ -7,19 +7,7 @@ use midturn_view::inbox::{Need, needs};
 use crate::effect::Effect;
 use crate::look::Tone;
 use crate::settings::Notify;
-use crate::state::{Pane, Standing, State};
-
-/// Whether anybody looks at the terminal, as far as it has said.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Looked {
-    /// It has never said: some can't.
-    #[default]
-    Unsure,
-    /// It is looked at.
-    Yes,
-    /// It is not.
-    No,
-}
+use crate::state::{Looked, Pane, Standing, State};
 
 /// What follows for the inbox from whatever happened.
 pub(super) fn settle(state: &mut State, effects: &mut Vec<Effect>) {

@@ -8,8 +8,6 @@ mod send;
 mod tests;
 mod told;
 
-pub use self::inbox::Looked;
-
 use crossterm::event::{KeyCode, KeyEvent};
 use midturn_client::events::Told;
 use midturn_core::rules::time::{Micros, Span};
@@ -22,7 +20,7 @@ use crate::effect::{Done, Effect};
 use crate::keys::{Action, matching};
 use crate::look::Tone;
 use crate::older::Older;
-use crate::state::{Completing, Drawn, NOTICE, Pane, SAVE_AFTER, Scroll, State};
+use crate::state::{Completing, Drawn, Looked, NOTICE, Pane, SAVE_AFTER, Scroll, State};
 
 /// How soon what events don't say is asked for again.
 const FACTS_EVERY: Span = Span::secs(2);
