@@ -56,7 +56,9 @@ function folded({ told, says }) {
   const entries = Object.entries(session.conversations);
   const said = entries.map(([name, { entries }]) => [name, entries.map(entrySays)]);
   const rows = order.rows.map((row) => [row.name, row.class]);
-  return { moments, session, usage: session.view.usage(), rows, says: says ? Object.fromEntries(said) : {} };
+  const waiting = says ? words.needs(session.view) : [];
+  const needs = waiting.map((need) => [need.id, need.agent, need.what, need.since, words.needLine(need)]);
+  return { moments, session, needs, usage: session.view.usage(), rows, says: says ? Object.fromEntries(said) : {} };
 }
 
 for await (const line of createInterface({ input: process.stdin })) {

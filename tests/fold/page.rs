@@ -12,7 +12,7 @@ use midturn_core::rules::view::Ask;
 use midturn_tests::root;
 use midturn_view::agents::{Class, Order, doing};
 use midturn_view::fold::{Entry, EntryKind, Session};
-use midturn_view::mail;
+use midturn_view::{inbox, mail};
 use serde_json::{Map, Value, json};
 
 use crate::needs::{self, Need};
@@ -142,7 +142,14 @@ fn folded(told: &[Told], says: bool) -> Value {
     // Times are written as they are read: they are no value of their own.
     let plain: Value = serde_json::from_str(&serde_json::to_string(&session).unwrap()).unwrap();
     let said = if says { entries_say(&session) } else { Map::new() };
-    json!({ "moments": moments, "session": plain, "usage": usage, "rows": rows, "says": said })
+    let waiting = if says { inbox::needs(session.view()) } else { Vec::new() };
+    let needs: Vec<Value> = waiting.iter().map(need).collect();
+    json!({ "needs": needs, "moments": moments, "session": plain, "usage": usage, "rows": rows, "says": said })
+}
+
+fn need(need: &inbox::Need) -> Value {
+    let since = need.since.map(|since| since.0 as f64 / 1e6);
+    json!([need.id, need.agent, need.what.as_str(), since, need.line()])
 }
 
 fn ask<'a>(session: &'a Session, name: &AgentName) -> Option<&'a Ask> {

@@ -183,6 +183,8 @@ test("a subagent's branch is looked at and merged, and a conflict is named", () 
     assert.equal(readFileSync(`${ground.path('project')}/story.txt`, 'utf8'), 'of-the-first\n');
     const left = execFileSync('git', ['status', '--porcelain', '-uno'], { cwd: ground.path('project'), encoding: 'utf8' });
     assert.equal(left, '', 'a conflict leaves nothing in the project');
+    await page.getByRole('button', { name: /^Inbox/ }).click();
+    await page.getByRole('dialog').getByRole('button', { name: "second can't be merged: conflicts in story.txt" }).waitFor();
   });
 });
 

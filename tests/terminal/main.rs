@@ -8,6 +8,7 @@
 
 mod day;
 mod ground;
+mod inbox;
 mod itself;
 mod joined;
 mod keys;

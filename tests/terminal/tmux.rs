@@ -160,6 +160,16 @@ impl Terminal {
         self.number("mouse_any_flag") == Some(1)
     }
 
+    /// The title that the program gave.
+    pub(crate) fn title(&self) -> String {
+        self.knows("pane_title")
+    }
+
+    /// From now on all that the program writes goes into a file, too.
+    pub(crate) fn writes_to(&self, file: &Path) {
+        self.tmux(&["pipe-pane", "-o", &format!("cat > '{}'", file.display())]);
+    }
+
     /// How the program has ended, if it has.
     pub(crate) fn end(&self) -> Option<End> {
         if self.number("pane_dead") != Some(1) {

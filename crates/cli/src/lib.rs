@@ -25,6 +25,7 @@ mod joined;
 mod log;
 mod meanwhile;
 mod models;
+mod notify;
 mod pictures;
 #[cfg(feature = "crash-tests")]
 pub mod planted;

@@ -25,6 +25,7 @@ use crate::config::Config;
 use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::history;
+use crate::notify::Own;
 use crate::project::Project;
 use crate::run::{session_id, signals};
 
@@ -99,6 +100,8 @@ pub(crate) async fn show(
     settings: Settings,
     interrupted: &CancellationToken,
 ) -> Result<State, Failure> {
+    let notifier = Own::of(settings.notify_command.as_deref()).map(Own::notifier);
+    let place = Place { notifier, ..place };
     let left = crate::log::held(run(place, settings, interrupted)).await;
     left.map_err(|error| Failure::failed(format!("the terminal: {error}")))
 }
@@ -127,7 +130,12 @@ pub(crate) fn live(
     let (whose, id) = (project.clone(), session.session.clone());
     let finder = Arc::new(move || client::find(&whose).ok().flatten());
     let drafts = Some(project.state().join("drafts").join(&id));
-    Ok(Place { opening, source: Source::Live(SessionClient::new(client, &id), finder), drafts })
+    Ok(Place {
+        opening,
+        source: Source::Live(SessionClient::new(client, &id), finder),
+        drafts,
+        notifier: None,
+    })
 }
 
 /// The usual name of a lead, for a session whose lead is not known before its first event.
@@ -168,7 +176,7 @@ async fn kept(project: &Project, asked: &str) -> Result<Place, Failure> {
     let (queue, told) = mpsc::channel(QUEUE);
     // It ends with the store's last event, or when nobody looks any more.
     tokio::spawn(async move { tell_all(&*archive, &id, &queue).await });
-    Ok(Place { opening, source: Source::Read { told, plays: false }, drafts: None })
+    Ok(Place { opening, source: Source::Read { told, plays: false }, drafts: None, notifier: None })
 }
 
 /// Tells all events that are kept of a session.
@@ -228,7 +236,7 @@ pub(crate) fn played(path: &Path, events: Vec<u8>, env: &Env) -> Result<End, Fai
             }
         });
         show(
-            Place { opening, source: Source::Read { told, plays: true }, drafts: None },
+            Place { opening, source: Source::Read { told, plays: true }, drafts: None, notifier: None },
             settings,
             &interrupted,
         )

@@ -4,7 +4,6 @@ import { render } from "./vendor/lit-html/lit-html.js";
 import { kept, onKept } from "./kept.js";
 import { Page } from "./page.js";
 import { isWorking } from "./watched.js";
-import { oneLine } from "./words.js";
 import { leaveNote } from "./notes.js";
 import { leave } from "./parts/queue.js";
 import { shell } from "./parts/shell.js";
@@ -42,6 +41,7 @@ function frame() {
   const isMore = page.watched?.takeIn() ?? false;
   chooseFirst();
   page.noticeLine();
+  page.inbox.look();
   if (!document.hidden) show();
   if (said.textContent !== page.said) said.textContent = page.said;
   if (isMore) draw();
@@ -64,8 +64,6 @@ function focusFirst() {
 
 function show() {
   document.documentElement.dataset.theme = page.theme;
-  const title = oneLine(page.watched?.session.title ?? "");
-  document.title = `${page.view?.asks.length ? "? " : ""}${title ? `${title.slice(0, 80)} · ` : ""}Midturn`;
   render(shell(page), root);
   openDialog();
   focusFirst();
@@ -165,6 +163,8 @@ document.addEventListener("visibilitychange", () => {
   isDue = false;
   draw();
 });
+// Whoever looks is told nothing.
+for (const turned of ["focus", "blur"]) addEventListener(turned, draw);
 // A keyboard that comes up must not hide what was said last.
 addEventListener("resize", draw);
 addEventListener("hashchange", begin);

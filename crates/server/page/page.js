@@ -3,6 +3,7 @@
 import { Api, Refused, signIn } from "./api.js";
 import { Drafts, keep, kept } from "./kept.js";
 import { Keys } from "./keys.js";
+import { Inbox } from "./inbox.js";
 import { Watched, isWorking } from "./watched.js";
 import { told } from "./told.js";
 import { URGENCY, modeOf, newId, why } from "./ways.js";
@@ -16,7 +17,7 @@ import { backAgain } from "./notes.js";
  * @typedef {"talk" | "plan" | "diff"} Tab
  * @typedef {"soft" | "sooner" | "now" | "later" | "instead"} Mode
  * @typedef {{id: string, text: string, mode: Mode, failed?: string, comments?: Comment[]}} Message
- * @typedef {{kind: "keys" | "figures" | "sessions" | "begin" | "spawn" | "limit" | "close", agent?: string, busy?: boolean,
+ * @typedef {{kind: "inbox" | "keys" | "figures" | "sessions" | "begin" | "spawn" | "limit" | "close", agent?: string, busy?: boolean,
  *   error?: string, figures?: any, sessions?: any[], changes?: import("./keys.js").Action}} Dialog
  * @typedef {{branch?: string, start?: string, patch?: string, truncated?: boolean, error?: string, busy?: boolean, merge?: string,
  *   read?: Patch}} Diff
@@ -46,6 +47,7 @@ export class Page {
     this.comments = new Drafts("", "comments");
     /** @type {Place | null} the line that is being commented on */
     this.noting = null;
+    this.inbox = new Inbox(this);
     this.agent = "";
     /** @type {Tab} */
     this.tab = "talk";

@@ -12,6 +12,7 @@ import { decided, gist, short } from "./words/gist.js";
 /** @import { Agent, Ask, Delta, InjectedEntry, OpenCall, Point, Request, ReturnReason, Urgency } from './fold/types.js' */
 
 export { clean, figures, oneLine };
+export { needLine, needs } from "./words/inbox.js";
 export { visible } from "./words/clean.js";
 export { asked, decided, gist, short, whole } from "./words/gist.js";
 

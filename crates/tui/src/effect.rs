@@ -7,6 +7,7 @@ use midturn_core::rules::id::{AgentName, CallId, MessageId};
 use midturn_core::rules::mail::Urgency;
 use midturn_core::rules::settings::LimitsPatch;
 use midturn_core::rules::time::Micros;
+use midturn_view::inbox::Need;
 use midturn_wire::agent::Agent;
 use midturn_wire::work::{Diff, Started};
 
@@ -62,6 +63,10 @@ pub enum Effect {
     Editor(String),
     /// A text goes to the clipboard.
     Copy(String),
+    /// Nobody looks, and is told what waits for them now.
+    Tell(Vec<Need>),
+    /// The window's title is this.
+    Title(String),
     /// The terminal goes back to the shell for a while.
     Suspend,
     /// The screen is drawn anew, whatever another program wrote on it.

@@ -58,9 +58,13 @@ pub(crate) async fn perform(session: SessionClient, effect: Effect) -> Option<Do
             let page = session.log(&agent, before).await.map(page);
             Done::Older(agent, page)
         }
-        Effect::Editor(_) | Effect::Copy(_) | Effect::Suspend | Effect::Redraw | Effect::Save(_) => {
-            return None;
-        }
+        Effect::Editor(_)
+        | Effect::Copy(_)
+        | Effect::Tell(_)
+        | Effect::Title(_)
+        | Effect::Suspend
+        | Effect::Redraw
+        | Effect::Save(_) => return None,
     })
 }
 

@@ -12,6 +12,7 @@ use futures_util::StreamExt;
 use midturn_client::events::{Told, Wanted, follow};
 use midturn_client::{Client, SessionClient};
 use midturn_core::rules::time::Micros;
+use midturn_view::inbox::Need;
 use ratatui::layout::Size;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -53,6 +54,9 @@ const LOOKS: Duration = Duration::from_secs(1);
 /// Finds the process that carries the session now, if there is one.
 pub type Finder = Arc<dyn Fn() -> Option<Client> + Send + Sync>;
 
+/// Is told, too, of what waits for a person who doesn't look: their own way. It must not wait.
+pub type Notifier = Arc<dyn Fn(&str, &Need) + Send + Sync>;
+
 /// What the terminal is opened on.
 pub struct Place {
     /// What is known of the session.
@@ -61,6 +65,8 @@ pub struct Place {
     pub source: Source,
     /// Where drafts are kept; without it they are not.
     pub drafts: Option<PathBuf>,
+    /// The person's own way to be told.
+    pub notifier: Option<Notifier>,
 }
 
 /// Where events come from.
@@ -82,7 +88,7 @@ pub enum Source {
 /// The terminal can't be used.
 pub async fn run(place: Place, settings: Settings, interrupted: &CancellationToken) -> io::Result<State> {
     let (drafts, saved, note) = open_drafts(place.drafts.as_deref());
-    let mut screen = Screen::enter(settings.mouse)?;
+    let mut screen = Screen::enter(settings.mouse, settings.notify)?;
     let mut state = State::new(place.opening, settings, saved, screen.size(), now());
     let notes: Vec<String> = state.opening.notes.drain(..).chain(note).collect();
     if !notes.is_empty() {
@@ -93,6 +99,7 @@ pub async fn run(place: Place, settings: Settings, interrupted: &CancellationTok
     }
     let (mut keys, mut reading) = typing();
     let mut running = Running::new(place.source, drafts);
+    running.notifier = place.notifier;
     loop {
         match running.until_lent(&mut state, &mut screen, &mut keys, interrupted).await? {
             None => break,
@@ -160,6 +167,7 @@ struct Running {
     /// Whether a message is on its way.
     is_sending: bool,
     drafts: Option<Drafts>,
+    notifier: Option<Notifier>,
     frames: Frames,
     looked: Instant,
 }
@@ -198,6 +206,7 @@ impl Running {
             mail: VecDeque::new(),
             is_sending: false,
             drafts,
+            notifier: None,
             frames: Frames { last: None, dirty: true, at_once: true },
             looked: Instant::now(),
         }
@@ -283,7 +292,7 @@ impl Running {
     }
 
     fn take(&mut self, state: &mut State, input: Input) -> Vec<Effect> {
-        let is_key = !matches!(input, Input::Told(_) | Input::Done(_) | Input::Tick);
+        let is_key = !matches!(input, Input::Told(_) | Input::Done(_) | Input::Looked(_) | Input::Tick);
         let effects = update(state, input, now());
         self.frames.dirty = true;
         self.frames.at_once |= is_key;
@@ -306,6 +315,8 @@ impl Running {
                 state.say(if says.is_ok() { Tone::Good } else { Tone::Bad }, says.unwrap_or_else(|why| why));
             }
             Effect::Save(saved) => self.save(state, &saved),
+            Effect::Title(title) => screen.title(&title)?,
+            Effect::Tell(needs) => self.tell(state, screen, &needs)?,
             effect if is_mail(&effect) => {
                 self.mail.push_back(effect);
                 self.send_next(state);
@@ -313,6 +324,18 @@ impl Running {
             effect => self.spawn(state, effect),
         }
         Ok(None)
+    }
+
+    /// Tells a person who doesn't look what waits for them.
+    fn tell(&self, state: &State, screen: &mut impl Surface, needs: &[Need]) -> io::Result<()> {
+        if let Some(notifier) = &self.notifier {
+            needs.iter().for_each(|need| notifier(&state.opening.id, need));
+        }
+        match needs {
+            [] => Ok(()),
+            [one] => screen.tell(&one.line()),
+            [first, ..] => screen.tell(&format!("{} wait for you: {}, …", needs.len(), first.line())),
+        }
     }
 
     fn save(&mut self, state: &mut State, saved: &Saved) {
@@ -395,7 +418,8 @@ fn input(typed: Option<io::Result<Typed>>) -> io::Result<Option<Input>> {
             MouseEventKind::ScrollDown => Some(Input::Wheel(WHEEL)),
             _ => None,
         },
-        Typed::FocusGained | Typed::FocusLost => None,
+        Typed::FocusGained => Some(Input::Looked(true)),
+        Typed::FocusLost => Some(Input::Looked(false)),
     })
 }
 

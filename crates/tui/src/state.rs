@@ -9,6 +9,7 @@ use midturn_core::rules::time::{Micros, Span};
 use midturn_core::rules::view::{Agent, Ask, Message};
 use midturn_view::agents::{Class, Order};
 use midturn_view::fold::Session;
+use midturn_view::inbox::{Need, Told};
 use midturn_view::patch::Patch;
 use midturn_view::review;
 use midturn_wire::agent::Context;
@@ -131,6 +132,8 @@ pub enum Pane {
     Diff(Option<Result<Box<Changes>, String>>),
     /// The request for a person's word, whole.
     Ask,
+    /// What waits for the person.
+    Inbox,
     /// Keys and actions.
     Help,
     /// Who did what when.
@@ -152,6 +155,18 @@ pub enum Scroll {
         /// The last entry there was when one began to look: what came since is counted.
         seen: u64,
     },
+}
+
+/// Whether anybody looks at the terminal, as far as it has said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Looked {
+    /// It has never said: some can't.
+    #[default]
+    Unsure,
+    /// It is looked at.
+    Yes,
+    /// It is not.
+    No,
 }
 
 /// How one looks at an agent.
@@ -241,6 +256,18 @@ pub struct State {
     pub sent: u64,
     /// The message whose fate the status line tells: the last one of ours to each agent.
     pub last: BTreeMap<AgentName, MessageId>,
+    /// What waits for the person, the newest first.
+    pub inbox: Vec<Need>,
+    /// After which event that was made.
+    pub inbox_seq: u64,
+    /// What of it is chosen; the first without it.
+    pub inbox_chosen: Option<String>,
+    /// What of it was told, or seen.
+    pub told: Told,
+    /// Whether anybody looks at the terminal.
+    pub looked: Looked,
+    /// The window's title, once it was set.
+    pub title: Option<String>,
     /// What is to be said.
     pub notice: Option<Notice>,
     /// The request that is drawn.
@@ -292,6 +319,12 @@ impl State {
             unsure: Vec::new(),
             sent: 0,
             last: BTreeMap::new(),
+            inbox: Vec::new(),
+            inbox_seq: 0,
+            inbox_chosen: None,
+            told: Told::default(),
+            looked: Looked::default(),
+            title: None,
             notice: None,
             drawn: None,
             leave_asked: None,

@@ -15,8 +15,13 @@ use super::history::name;
 use super::{PlaceArgs, ScreenArgs};
 
 const PS_HELP: &str = "\
+With --waiting: a line for each request that waits for your word, each agent that failed or is at a limit, and
+each lead that has ended; of all sessions that live here, or of that of --session. No line and status 0 where
+nothing waits, or no Midturn runs; another status only where one runs and can't be asked.
+
 Examples:
   midturn ps
+  midturn ps --waiting | wc -l                  (for a status bar)
   midturn ps --json | jq -r '.agents[] | select(.state == \"running\") | .name'";
 
 const SEND_HELP: &str = "\
@@ -145,7 +150,7 @@ Examples:
 pub(crate) enum ClientCommand {
     /// Show the agents of a running session and what they do
     #[command(after_help = PS_HELP)]
-    Ps(ClientArgs),
+    Ps(PsArgs),
     /// Send an agent a message while it works
     #[command(after_help = SEND_HELP)]
     Send(SendArgs),
@@ -279,6 +284,17 @@ pub(crate) struct ClientArgs {
     /// Which project
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
+}
+
+/// Options of `midturn ps`.
+#[derive(Debug, Args)]
+pub(crate) struct PsArgs {
+    /// Only what waits for you, a line for each, the newest first
+    #[arg(long)]
+    pub(crate) waiting: bool,
+    /// Whom to ask
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
 }
 
 /// Options of the commands that look at all sessions.

@@ -18,6 +18,7 @@ mod stats;
 pub(crate) mod table;
 mod taking_up;
 mod view;
+mod waiting;
 mod watch;
 
 use std::io::IsTerminal;
@@ -148,7 +149,8 @@ pub(crate) async fn meant(client: &Client, asked: &str) -> Result<Session, Failu
 /// [`Failure::Failed`]: nobody answers, it is refused, or it doesn't do what it was for.
 pub(crate) fn run(command: &ClientCommand, env: &Env) -> Result<End, Failure> {
     match command {
-        ClientCommand::Ps(client) => agents(client, env),
+        ClientCommand::Ps(args) if args.waiting => waiting::waiting(&args.client, env),
+        ClientCommand::Ps(args) => agents(&args.client, env),
         ClientCommand::Send(args) => send_to(args, env),
         ClientCommand::Withdraw { id, client } => match Sessions::of(env)?.withdraw(id, client.json)? {
             Some(end) => Ok(end),

@@ -46,6 +46,7 @@ const PRICE: &str = "only a person knows what they pay";
 const EFFORT: &str = "how much a model may think for you is yours to say";
 const TERMINAL: &str = "how your terminal behaves, and what your keys do, is yours to say";
 const PAGE: &str = "what closing your page does is yours to say";
+const NOTIFY: &str = "what runs on your machine to tell you something is yours to say";
 const UNDO: &str = "what you can take back is yours to say";
 const BASE: &str = "where folders are made on your disks is yours to say";
 const TRAILER: &str = "what commits in your name say is yours to decide";
@@ -79,6 +80,7 @@ const TABLE: &[(&str, Direction)] = &[
     ("models.*.context_tokens", Free),
     ("models.*.input", Persons(PRICE)),
     ("models.*.output", Persons(PRICE)),
+    ("notify.command", Persons(NOTIFY)),
     ("page.on_leave", Persons(PAGE)),
     ("providers.*.base_url", PersonsOrError(THERE)),
     ("providers.*.dialect", PersonsOrError(LOGIN)),
@@ -102,6 +104,8 @@ const TABLE: &[(&str, Direction)] = &[
     ("terminal.ascii", Persons(TERMINAL)),
     ("terminal.keys.*", Persons(TERMINAL)),
     ("terminal.mouse", Persons(TERMINAL)),
+    ("terminal.notify", Persons(TERMINAL)),
+    ("terminal.notify_unsure", Persons(TERMINAL)),
     ("terminal.queue_mode", Persons(TERMINAL)),
     ("timeouts.command", Down(Time)),
     ("timeouts.command_max", Down(Time)),
@@ -314,6 +318,10 @@ mod tests {
             ("aliases.sonnet", json!("a/b"), json!("c/d"), taken),
             ("page.on_leave", json!("go_on"), json!("stop"), kept),
             ("page.on_leave", json!("stop"), json!("go_on"), kept),
+            ("notify.command", json!(null), json!("curl evil"), kept),
+            ("notify.command", json!("mine"), json!("curl evil"), kept),
+            ("terminal.notify", json!("bell"), json!("off"), kept),
+            ("terminal.notify_unsure", json!(false), json!(true), kept),
             ("terminal.queue_mode", json!(false), json!(true), kept),
             ("undo.turns", json!(100), json!(0), kept),
             ("terminal.keys.now", json!(["ctrl+x"]), json!(["ctrl+s"]), kept),

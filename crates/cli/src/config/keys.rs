@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::folder::Folder;
+use super::notify::Notify;
 use super::page::Page;
 use super::providers;
 use super::safety::{Approvals, FACTS, ModelFacts, Sandboxing};
@@ -39,6 +40,8 @@ pub(crate) struct General {
     pub(crate) models: BTreeMap<String, ModelFacts>,
     /// What the commands of agents run in.
     pub(crate) sandbox: Sandboxing,
+    /// A person's own way to be told what waits for them.
+    pub(crate) notify: Notify,
     /// How a person's page behaves.
     pub(crate) page: Page,
     /// The providers, by the word before the slash in their models' names.
@@ -70,6 +73,7 @@ impl Default for General {
             folder: Folder::default(),
             models: BTreeMap::new(),
             sandbox: Sandboxing::default(),
+            notify: Notify::default(),
             page: Page::default(),
             providers: midturn_providers::Config::default().0,
             store: Storing::default(),

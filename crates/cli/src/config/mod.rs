@@ -12,6 +12,7 @@ mod folder;
 mod keys;
 mod layers;
 mod meaning;
+mod notify;
 mod page;
 mod providers;
 mod safety;
@@ -189,9 +190,20 @@ impl Config {
 
     /// How the terminal behaves; `ascii` is what its flag says.
     pub(crate) fn terminal(&self, env: &Env, ascii: bool) -> midturn_tui::settings::Settings {
-        let &terminal::Terminal { queue_mode, mouse, ascii: configured, .. } = &self.general.terminal;
+        let &terminal::Terminal { queue_mode, mouse, ascii: configured, notify, notify_unsure, .. } =
+            &self.general.terminal;
         let look = Look { colours: !env.is_set("NO_COLOR"), unicode: !ascii && !configured };
-        midturn_tui::settings::Settings { queue_mode, mouse, look, keys: self.keymap.clone() }
+        let keys = self.keymap.clone();
+        let notify_command = self.general.notify.command.clone();
+        midturn_tui::settings::Settings {
+            queue_mode,
+            mouse,
+            notify,
+            notify_unsure,
+            notify_command,
+            look,
+            keys,
+        }
     }
 
     /// What may run unasked; each rule knows the place it is written at.

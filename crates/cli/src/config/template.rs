@@ -23,6 +23,7 @@ fn examples() -> Vec<(String, Value)> {
         of("models.anthropic/claude-sonnet-4-5.context_tokens", json!(200_000)),
         of("models.anthropic/claude-sonnet-4-5.input", json!(3.0)),
         of("models.anthropic/claude-sonnet-4-5.output", json!(15.0)),
+        of("notify.command", json!("notify-send \"$NEED_LINE\"")),
         of("providers.local.base_url", json!("http://127.0.0.1:8080/v1")),
         of("providers.local.dialect", json!("chat")),
         of("providers.local.headers.x-team", json!("blue")),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use midturn_tui::keys::{KeyError, Keymap, TABLE};
+use midturn_tui::settings::Notify;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -21,6 +22,10 @@ pub(crate) struct Terminal {
     pub(crate) mouse: bool,
     /// Nothing beyond ASCII is drawn.
     pub(crate) ascii: bool,
+    /// How a person is told that somebody waits for them.
+    pub(crate) notify: Notify,
+    /// They are told so, too, where the terminal never says whether anybody looks.
+    pub(crate) notify_unsure: bool,
     /// The keys of each action.
     pub(crate) keys: BTreeMap<String, Keys>,
 }
@@ -29,7 +34,8 @@ impl Default for Terminal {
     fn default() -> Self {
         let of = |keys: &[midturn_tui::keys::Key]| Keys(keys.iter().map(ToString::to_string).collect());
         let keys = TABLE.iter().map(|row| (row.name.to_owned(), of(row.keys))).collect();
-        Self { queue_mode: false, mouse: true, ascii: false, keys }
+        let notify = Notify::default();
+        Self { queue_mode: false, mouse: true, ascii: false, notify, notify_unsure: false, keys }
     }
 }
 

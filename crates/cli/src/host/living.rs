@@ -157,6 +157,9 @@ async fn end(begun: &Begun) {
     }
     begun.live.coordinator.shutdown().await;
     begun.live.feed.end();
+    if let Some(notifying) = &begun.notifying {
+        notifying.end().await;
+    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use crate::args::LayerArgs;
 use crate::config::Config;
 use crate::env::Env;
 use crate::failure::Failure;
+use crate::notify::{Own, Telling};
 use crate::run::console::Console;
 use crate::run::models::{Earlier, Reached};
 use crate::run::prepare::{self, Prepared};
@@ -45,6 +46,8 @@ pub(crate) struct Begun {
     pub(crate) safety: Safety,
     /// Whoever was attached before its agents began, for who asked to be.
     pub(crate) attached: Option<Arc<Attached>>,
+    /// Tells the person what waits for them, while nobody is attached.
+    pub(super) notifying: Option<Arc<Telling>>,
     team: Arc<Team>,
 }
 
@@ -248,10 +251,16 @@ impl Carrier {
             Some(journal) => self.metrics.for_resumed(journal),
             None => self.metrics.for_session(),
         };
+        // Whoever sits at the terminal of this process sees it.
+        let is_shown = audience.answers && audience.console.is_some();
+        let own = Own::of(prepared.config.general.notify.command.as_deref()).filter(|_| !is_shown);
+        let follower = Follower::new(feed.clone(), self.holding.archive.clone(), record.id.clone());
+        let own =
+            own.map(|own| (own, follower, journal.as_ref().map(SessionJournal::view).unwrap_or_default()));
         let known = || journal.as_ref().map(SessionJournal::view).unwrap_or_default();
         let spans = self.telemetry.as_ref().map(|telemetry| telemetry.observer(&record.id, known()));
-        let own: [Arc<dyn Observer>; 2] = [feed.clone(), figures];
-        let observers = own.into_iter().chain(spans).collect();
+        let always: [Arc<dyn Observer>; 2] = [feed.clone(), figures];
+        let observers = always.into_iter().chain(spans).collect();
         if let Some(console) = &audience.console {
             console.follow(Follower::new(feed.clone(), self.holding.archive.clone(), record.id.clone()));
         }
@@ -263,7 +272,10 @@ impl Carrier {
         let coordinator = coordinator.await.inspect_err(|_| feed.end())?;
         let shared = safety.shared().map(str::to_owned);
         let live = Live { record, epoch, lead: Some(lead.clone()), shared, coordinator, feed };
-        let begun = Begun { live, lead, safety, attached: None, team: prepared.team.clone() };
+        let notifying = own.map(|(own, follower, known)| {
+            Arc::new(Telling::start(own, follower, known, live.coordinator.clone()))
+        });
+        let begun = Begun { live, lead, safety, attached: None, notifying, team: prepared.team.clone() };
         self.sessions.enter(&begun).await?;
         let attached = audience.answers.then(|| Arc::new(begun.live.coordinator.attach()));
         Ok(Begun { attached, ..begun })

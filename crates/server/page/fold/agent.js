@@ -68,6 +68,7 @@ export function unknownAgent() {
     turn: 0,
     ended: 0,
     outcome: null,
+    ended_at: null,
     error: null,
     text: "",
     stop: null,
@@ -179,7 +180,7 @@ function changes(agent, event) {
       break;
     case "run_finished":
       rests(agent);
-      Object.assign(agent, { ended: agent.run, outcome: event.outcome, error: event.error ?? null });
+      Object.assign(agent, { ended: agent.run, outcome: event.outcome, ended_at: event.t, error: event.error ?? null });
       break;
     case "agent_closed":
       rests(agent);
@@ -194,7 +195,7 @@ function changes(agent, event) {
  */
 function begins(agent, run) {
   rests(agent);
-  Object.assign(agent, { run, turn: 0, outcome: null, error: null, text: "" });
+  Object.assign(agent, { run, turn: 0, outcome: null, ended_at: null, error: null, text: "" });
   // It may have been stopped before it began.
   agent.stop = stopOf(agent, run);
 }

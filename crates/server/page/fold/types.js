@@ -95,6 +95,7 @@
  * @property {number} turn
  * @property {number} ended the last run that ended
  * @property {Outcome | null} outcome how that ended, unless another has begun
+ * @property {number | null} ended_at when that was; unknown of a run that ended before the first event that was told
  * @property {string | null} error what failed then, or the limit that was reached
  * @property {string} text what was said in the run's last whole reply
  * @property {Stop | null} stop the first request to stop its current run, its last or its next one

@@ -3,6 +3,7 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { ACTIONS, written } from "../keys.js";
 import { oneLine } from "../words.js";
+import { inbox } from "./inbox.js";
 import { MODES } from "./composer.js";
 import { sessions } from "./start.js";
 import { closeDialog, submit } from "../deeds.js";
@@ -36,6 +37,7 @@ function cancel(page, event) {
 
 /** @type {Record<Dialog["kind"], (page: Page, it: Dialog) => {name: string, body: unknown}>} */
 const DIALOGS = {
+  inbox: (page) => ({ name: "What waits for you", body: inbox(page) }),
   keys: (page, it) => ({ name: "Keys", body: keys(page, it) }),
   figures: (page, it) => ({ name: "Figures of this process", body: figures(it.figures, page.stops) }),
   sessions: (page, it) => ({ name: "Sessions", body: it.sessions ? sessions(page, it.sessions) : "Loading …" }),

@@ -2,6 +2,7 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { figures, oneLine } from "../words.js";
+import { inboxButton } from "./inbox.js";
 import { rows } from "../roster.js";
 import { isWorking } from "../watched.js";
 import { openDialog, resume } from "../deeds.js";
@@ -15,6 +16,7 @@ export function head(page) {
     <button class="plain drawer" aria-expanded=${page.isDrawerOpen} aria-controls="board" @click=${() => toggle(page)}>☰ ${asking(page)}</button>
     <h1 title=${watched?.session.folder ?? ""}>${oneLine(watched?.session.title ?? "") || "Midturn"}</h1>
     <p class="counts" title=${watched?.session.shared ?? nothing}>${counts(page)}${watched?.session.shared ? " · one folder for all" : ""}</p>
+    ${inboxButton(page)}
     <details class="menu">
       <summary aria-label="Menu">⋯</summary>
       <div class="items" @click=${closeMenu}>

@@ -118,6 +118,7 @@ files! {
     "fold/types.js",
     "fold/view.js",
     "icon.svg",
+    "inbox.js",
     "kept.js",
     "keys.js",
     "markdown.js",
@@ -130,6 +131,7 @@ files! {
     "parts/dialog.js",
     "parts/diff.js",
     "parts/head.js",
+    "parts/inbox.js",
     "parts/plan.js",
     "parts/prose.js",
     "parts/queue.js",
@@ -159,6 +161,7 @@ files! {
     "words/clean.js",
     "words/figures.js",
     "words/gist.js",
+    "words/inbox.js",
 }
 
 impl File {

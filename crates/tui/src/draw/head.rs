@@ -52,6 +52,9 @@ fn counts(state: &State) -> String {
             .filter(|(count, _)| *count > 0)
             .map(|(count, [one, many])| format!("{count} {}", if count == 1 { one } else { many })),
     );
+    if !state.inbox.is_empty() && state.size.width >= 60 {
+        parts.push(format!("inbox {}", state.inbox.len()));
+    }
     let tokens = view.usage().total();
     if tokens > 0 && state.size.width >= 100 {
         parts.push(format!("{} tokens", figures::count(tokens)));
@@ -91,6 +94,7 @@ pub(super) fn title(state: &State, frame: &mut Frame<'_>, area: Rect) {
         Pane::Plan => parts.push("plan".to_owned()),
         Pane::Diff(_) => parts.push("diff".to_owned()),
         Pane::Ask => parts.push("what is asked".to_owned()),
+        Pane::Inbox => parts.push("inbox".to_owned()),
         Pane::Help => parts.push("keys and actions".to_owned()),
         Pane::Timeline => parts = vec!["timeline of all agents".to_owned()],
     }

@@ -7,6 +7,7 @@ pub mod diff;
 mod entry;
 mod head;
 mod help;
+mod inbox;
 pub mod markdown;
 mod roster;
 mod table;
@@ -161,6 +162,7 @@ fn pane(state: &State, frame: &mut Frame<'_>, area: Rect) {
             return head::below(state, frame, area, below);
         }
         Pane::Plan => help::plan(state, area.width),
+        Pane::Inbox => inbox::lines(state, area.width),
         Pane::Help => help::keys(state, area.width),
         Pane::Timeline => timeline::whole(state, area.width),
         Pane::Ask => ask::whole(state, area.width),

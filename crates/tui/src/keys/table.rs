@@ -73,6 +73,8 @@ pub enum Action {
     Slower,
     /// Go to a moment.
     To,
+    /// Show what waits for the person, or go to one of it.
+    Inbox,
     /// Show what the agent changed.
     Diff,
     /// Comment on the line of the diff that one is at.
@@ -204,6 +206,7 @@ pub const TABLE: &[Row] = &[
     row(Action::AgentAt(7), "agent_7", &[alt('7')], NONE, "show the seventh agent"),
     row(Action::AgentAt(8), "agent_8", &[alt('8')], NONE, "show the eighth agent"),
     row(Action::AgentAt(9), "agent_9", &[alt('9')], NONE, "show the ninth agent"),
+    row(Action::Inbox, "inbox", &[alt('i')], NUMBER, "show what waits for you, or go to this one"),
     row(Action::OpenCall, "open_call", &[ctrl('o')], NONE, "open the last call, or close it"),
     row(Action::PageUp, "page_up", &[plain(KeyCode::PageUp)], NONE, "scroll back"),
     row(Action::PageDown, "page_down", &[plain(KeyCode::PageDown)], NONE, "scroll on"),

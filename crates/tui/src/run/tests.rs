@@ -36,6 +36,14 @@ impl Surface for Recorder {
         Ok(())
     }
 
+    fn title(&mut self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn tell(&mut self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
     fn copy(&mut self, _: &str) -> io::Result<()> {
         Ok(())
     }

@@ -7,7 +7,7 @@ use midturn_client::Said;
 use midturn_core::rules::id::{AgentName, MessageId};
 use midturn_core::rules::mail::Urgency;
 
-use super::{TWICE, review, send};
+use super::{TWICE, inbox, review, send};
 use crate::composer::Composer;
 use crate::effect::Effect;
 use crate::keys::{Action, Key, limits};
@@ -148,6 +148,7 @@ fn looks(state: &mut State, action: Action, words: &str) {
         Action::Play | Action::Step | Action::Back | Action::Faster | Action::Slower | Action::To => {
             super::playing::act(state, action, words);
         }
+        Action::Inbox => inbox::act(state, words),
         Action::Help => state.show(Pane::Help),
         Action::Palette => palette(state),
         Action::Bare => state.bare = !state.bare,

@@ -2,6 +2,7 @@
 
 mod action;
 mod done;
+mod inbox;
 mod playing;
 mod review;
 mod send;
@@ -21,7 +22,7 @@ use crate::effect::{Done, Effect};
 use crate::keys::{Action, matching};
 use crate::look::Tone;
 use crate::older::Older;
-use crate::state::{Completing, Drawn, NOTICE, Pane, SAVE_AFTER, Scroll, State};
+use crate::state::{Completing, Drawn, Looked, NOTICE, Pane, SAVE_AFTER, Scroll, State};
 
 /// How soon what events don't say is asked for again.
 const FACTS_EVERY: Span = Span::secs(2);
@@ -46,6 +47,8 @@ pub enum Input {
     Wheel(i16),
     /// Another size.
     Resize(Size),
+    /// Somebody looks at the terminal now, or no longer.
+    Looked(bool),
     /// Something was told of the session.
     Told(Told),
     /// Something was done.
@@ -68,6 +71,10 @@ pub fn update(state: &mut State, input: Input, now: Micros) -> Vec<Effect> {
             state.size = size;
             Vec::new()
         }
+        Input::Looked(is) => {
+            state.looked = if is { Looked::Yes } else { Looked::No };
+            Vec::new()
+        }
         Input::Told(told) => told::told(state, told),
         Input::Done(done) => done::done(state, done),
         Input::Tick => Vec::new(),
@@ -82,6 +89,7 @@ fn settle(state: &mut State, effects: &mut Vec<Effect>) {
     choose_somebody(state);
     order(state);
     draw_ask(state);
+    inbox::settle(state, effects);
     if state.notice.as_ref().is_some_and(|notice| state.now.since(notice.since) >= NOTICE) {
         state.notice = None;
     }
@@ -183,6 +191,10 @@ fn typed(state: &mut State, change: impl FnOnce(&mut Composer) -> Result<(), Too
 
 fn key_pressed(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     if key.is_release() || state.completes(key) {
+        return Vec::new();
+    }
+    let is_plain = key.modifiers.is_empty() && state.composer.is_empty();
+    if state.pane == Pane::Inbox && is_plain && inbox::pressed(state, key.code) {
         return Vec::new();
     }
     let action = state.settings.keys.action(key);

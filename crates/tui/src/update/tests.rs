@@ -2,6 +2,7 @@
 
 mod asks;
 mod drafts;
+mod inbox;
 mod mail;
 mod places;
 mod review;
@@ -108,7 +109,9 @@ impl Tried {
     fn input(&mut self, input: Input) -> &mut Self {
         let effects = update(&mut self.state, input, self.now);
         // What is kept and asked for in passing is not what these tests are about.
-        self.effects.extend(effects.into_iter().filter(|e| !matches!(e, Effect::Agents | Effect::Save(_))));
+        self.effects.extend(
+            effects.into_iter().filter(|e| !matches!(e, Effect::Agents | Effect::Save(_) | Effect::Title(_))),
+        );
         self
     }
 

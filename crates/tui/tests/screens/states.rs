@@ -45,6 +45,7 @@ pub(crate) const ALL: &[Named] = &[
     ("lost", lost),
     ("loading", loading),
     ("results", results),
+    ("inbox", inbox),
 ];
 
 /// A state of that name on a terminal of this size.
@@ -113,6 +114,21 @@ fn asks_command(play: &mut Play) {
     play.replies("docs", "The pages are built anew.", &[("d1", "bash", command(script))]);
     play.asks("docs", "d1", "bash", command(script), "bash(cargo:*)").after(7);
     look_at(play, "tester").types("a word that was begun befo");
+}
+
+/// What waits for the person: two ask, and one has failed.
+fn inbox(play: &mut Play) {
+    asks_command(play);
+    let overloaded = EventKind::RunFinished {
+        outcome: Outcome::Failed,
+        error: Some("the model was overloaded for 5 min".into()),
+        turns: 3,
+        usage: Default::default(),
+    };
+    play.event("tester", overloaded).after(40);
+    let input = json!({"command": "git push origin \u{1b}]0;main"});
+    play.asks("lead", "l9", "bash", input, "bash(git push:*)").after(11);
+    play.press(&["ctrl+c", "alt+i", "down"]);
 }
 
 /// Somebody wants to change a file.

@@ -41,6 +41,8 @@ pub struct Agent {
     pub ended: RunId,
     /// How that ended, unless another has begun.
     pub outcome: Option<Outcome>,
+    /// When that was; unknown of a run that ended before the first event that was told.
+    pub ended_at: Option<Micros>,
     /// What failed then, or the limit that was reached.
     pub error: Option<Arc<str>>,
     /// What was said in the run's last whole reply.
@@ -211,6 +213,7 @@ impl Agent {
             EventKind::RunFinished { outcome, error, .. } => {
                 self.rests();
                 (self.ended, self.outcome, self.error) = (self.run, Some(*outcome), error.clone());
+                self.ended_at = Some(event.t);
             }
             EventKind::AgentClosed {} => {
                 self.rests();
@@ -232,6 +235,7 @@ impl Agent {
     fn begins(&mut self, run: RunId) {
         self.rests();
         (self.run, self.turn, self.outcome, self.error, self.text) = (run, 0, None, None, Arc::default());
+        self.ended_at = None;
         // It may have been stopped before it began.
         self.stop = self.stop.take().filter(|stop| stop.run == run);
     }
