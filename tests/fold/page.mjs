@@ -42,7 +42,12 @@ function take(session, { event, live, other }) {
   return true;
 }
 
-function folded({ told, says }) {
+/** The timeline from these instants on, each as it is then or at the last event. */
+function pictures(session, instants) {
+  return instants.map((from) => session.drawn(from, 0).picture);
+}
+
+function folded({ told, says, from }) {
   const session = new Session();
   const order = new words.Order();
   const moments = told.map((one) => {
@@ -54,7 +59,7 @@ function folded({ told, says }) {
   const entries = Object.entries(session.conversations);
   const said = entries.map(([name, { entries }]) => [name, entries.map(entrySays)]);
   const rows = order.rows.map((row) => [row.name, row.class]);
-  return { moments, session, usage: session.view.usage(), rows, says: says ? Object.fromEntries(said) : {} };
+  return { moments, session, usage: session.view.usage(), rows, says: says ? Object.fromEntries(said) : {}, pictures: pictures(session, from) };
 }
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -8,11 +8,13 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use midturn_core::rules::event::{Event, LiveEvent};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Urgency;
+use midturn_core::rules::time::Micros;
 use midturn_core::rules::view::Ask;
 use midturn_tests::root;
 use midturn_view::agents::{Class, Order, doing};
 use midturn_view::fold::{Entry, EntryKind, Session};
 use midturn_view::mail;
+use midturn_view::timeline::Timeline;
 use serde_json::{Map, Value, json};
 
 use crate::needs::{self, Need};
@@ -34,6 +36,13 @@ impl Told {
             Self::Live(event) => json!({ "live": event }),
             Self::Other(other) => json!({ "other": other }),
             Self::Rejoined => json!({}),
+        }
+    }
+
+    fn event(&self) -> Option<&Event> {
+        match self {
+            Self::Event(event) => Some(event),
+            Self::Live(_) | Self::Other(_) | Self::Rejoined => None,
         }
     }
 
@@ -112,8 +121,9 @@ impl Page {
     /// What the page makes something else of, if it does; `says`: in words, too, at every moment.
     pub(crate) fn difference(&mut self, told: &[Told], says: bool) -> Option<String> {
         let list: Vec<Value> = told.iter().map(Told::json).collect();
-        let there = self.ask(&json!({ "told": list, "says": says }));
-        difference("", &folded(told, says), &there)
+        let from = instants(told);
+        let there = self.ask(&json!({ "told": list, "says": says, "from": from }));
+        difference("", &folded(told, says, from), &there)
     }
 }
 
@@ -124,8 +134,21 @@ impl Drop for Page {
     }
 }
 
+/// From when on the timeline is drawn: its beginning, its middle, its end.
+fn instants(told: &[Told]) -> [u64; 3] {
+    let events = told.iter().filter_map(Told::event);
+    let last = events.map(|event| event.t.0).max().unwrap_or_default();
+    [0, last / 2, last]
+}
+
+/// The timeline from these instants on.
+fn pictures(told: &[Told], from: [u64; 3]) -> Value {
+    let timeline = Timeline::of(told.iter().filter_map(Told::event));
+    json!(from.map(|from| timeline.picture(Micros(from), Micros::default())))
+}
+
 /// What is made of it here, as `page.mjs` has it.
-fn folded(told: &[Told], says: bool) -> Value {
+fn folded(told: &[Told], says: bool, from: [u64; 3]) -> Value {
     let (mut session, mut order) = (Session::default(), Order::default());
     let moment = |one: &Told| {
         let changed = one.take(&mut session);
@@ -142,7 +165,7 @@ fn folded(told: &[Told], says: bool) -> Value {
     // Times are written as they are read: they are no value of their own.
     let plain: Value = serde_json::from_str(&serde_json::to_string(&session).unwrap()).unwrap();
     let said = if says { entries_say(&session) } else { Map::new() };
-    json!({ "moments": moments, "session": plain, "usage": usage, "rows": rows, "says": said })
+    json!({ "moments": moments, "session": plain, "usage": usage, "rows": rows, "says": said, "pictures": pictures(told, from) })
 }
 
 fn ask<'a>(session: &'a Session, name: &AgentName) -> Option<&'a Ask> {

@@ -311,13 +311,22 @@ impl Timeline {
         }
     }
 
+    /// The oldest message is let go; one that waits is no longer waited for.
+    fn forgets(&mut self) {
+        let Some((sent, letter)) = self.letters.pop_first() else { return };
+        let mail = &mut self.lanes[letter.to].mail;
+        if mail.get(&letter.id) == Some(&sent) {
+            mail.remove(&letter.id);
+        }
+    }
+
     fn bounded(&mut self) {
         while self.bars.len() > KEPT_MAX {
             self.bars.pop_first();
             self.left_out += 1;
         }
         while self.letters.len() > KEPT_MAX {
-            self.letters.pop_first();
+            self.forgets();
         }
         while self.marks.len() > KEPT_MAX {
             self.marks.pop_first();
