@@ -7,6 +7,7 @@ import { isWorking } from "./watched.js";
 import { oneLine } from "./words.js";
 import { leave } from "./parts/queue.js";
 import { shell } from "./parts/shell.js";
+import { timelineSettles } from "./parts/timeline.js";
 
 /** So often a page that nobody sees takes in what has come: it stays attached. */
 const HIDDEN_MS = 250;
@@ -71,6 +72,7 @@ function show() {
   const log = document.getElementById("log");
   if (log && page.follows) log.scrollTop = log.scrollHeight;
   height = log?.clientHeight ?? 0;
+  timelineSettles(page);
 }
 
 function openDialog() {

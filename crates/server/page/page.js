@@ -6,10 +6,11 @@ import { Watched, isWorking } from "./watched.js";
 import { told } from "./told.js";
 import { URGENCY, modeOf, newId, why } from "./ways.js";
 import { loadDiff } from "./deeds.js";
+import { Timelines } from "./whatif.js";
 
 /**
  * @typedef {"signed_out" | "signing_in" | "choosing" | "watching"} Phase
- * @typedef {"talk" | "plan" | "diff"} Tab
+ * @typedef {"talk" | "timeline" | "plan" | "diff"} Tab
  * @typedef {"soft" | "sooner" | "now" | "later" | "instead"} Mode
  * @typedef {{id: string, text: string, mode: Mode, failed?: string}} Message
  * @typedef {{kind: "keys" | "figures" | "sessions" | "begin" | "spawn" | "limit" | "close", agent?: string, busy?: boolean,
@@ -65,6 +66,7 @@ export class Page {
     /** @type {Set<string>} the calls that are open */
     this.opened = new Set();
     this.follows = true;
+    this.timelines = new Timelines(draw);
     /** @type {{key: string, at: number}} */
     this.asked = { key: "", at: 0 };
     /** @type {Map<string, Promise<void>>} what is asked of an agent is asked in order */
@@ -153,6 +155,7 @@ export class Page {
     this.watched?.close();
     this.drafts.save();
     this.drafts = new Drafts(session.session);
+    this.timelines = new Timelines(this.draw);
     this.watched = new Watched(this.api, session, this.draw, (event) => this.#happened(event));
     [this.phase, this.agent, this.tab, this.dialog] = ["watching", session.lead ?? "", "talk", null];
     for (const all of [this.stopping, this.pressed, this.sending, this.refused, this.diffs, this.until, this.opened]) all.clear();

@@ -388,8 +388,7 @@ function behind({ order, at }) {
  * @param {Map<number, T>} map
  */
 function shift(map) {
-  for (const [key, value] of map) {
-    map.delete(key);
-    return value;
-  }
+  const [first] = map;
+  if (first) map.delete(first[0]);
+  return first?.[1];
 }
