@@ -30,9 +30,9 @@ const [NEAREST, WIDEST] = [16, 4_000_000];
 const STEP = 1.5;
 
 /** What of each is drawn at most; what is too narrow for that is drawn together. */
-const BARS_MAX = 500;
-const MARKS_MAX = 200;
-const LETTERS_MAX = 150;
+const BARS_MAX = 240;
+const MARKS_MAX = 100;
+const LETTERS_MAX = 100;
 
 /** So narrow bars, in pixels, are drawn together with those beside them. */
 const NARROW = 4;
@@ -158,8 +158,17 @@ export class Chart {
     this.#zoomedAt = performance.now();
     this.k = Math.max(least, Math.min(before * by, NEAREST, Math.max(1, WIDEST / Math.max(width, 1))));
     const x = (this.left + about - PAD) * (this.k / before);
-    this.wants = Math.max(0, x + PAD - about);
+    this.#goesTo(x + PAD - about);
     this.draw();
+  }
+
+  /**
+   * One is to be scrolled there: what is seen there is drawn with the next frame, not with the one after it.
+   * @param {number} left
+   */
+  #goesTo(left) {
+    this.left = Math.max(0, Math.min(Math.round(left), this.width - this.wide));
+    this.wants = this.left;
   }
 
   /** What stays where it is: what one is at, the end that is followed, or else the middle. */
@@ -384,7 +393,7 @@ export class Chart {
   reveals({ x, lane }) {
     const place = this.x(x);
     const isSeen = place >= this.left + PAD && place <= this.left + this.wide - 3 * PAD;
-    if (!isSeen) this.wants = Math.max(0, place - this.wide / 2);
+    if (!isSeen) this.#goesTo(place - this.wide / 2);
     const [top, bottom] = [this.tops[lane] ?? 0, this.tops[lane + 1] ?? 0];
     if (top < this.top) this.wantsTop = top;
     else if (bottom > this.top + this.high) this.wantsTop = bottom - this.high;

@@ -291,7 +291,7 @@ function wheel(chart) {
     const box = document.getElementById(chart.id);
     if (!event.ctrlKey || !box) return;
     event.preventDefault();
-    const about = event.clientX - box.getBoundingClientRect().left - namesWide(chart);
+    const about = event.clientX - box.getBoundingClientRect().left - box.clientLeft - namesWide(chart);
     chart.zoom(Math.exp(-Math.max(-100, Math.min(100, event.deltaY)) / 200), Math.max(0, about));
   };
   const listens = { handleEvent, passive: false };

@@ -50,7 +50,8 @@ const KEYS = [
   ["Escape", "close what is open; else stop the agent"],
   ["any letter", "type, wherever the focus is"],
   ["Tab", "go on to the next control, also while it streams"],
-  ["← →", "change between conversation, plan and diff"],
+  ["← →", "change between conversation, timeline, plan and diff"],
+  ["← → ↑ ↓, + − 0, m", "on the timeline: along time and between agents, nearer and farther, move a message"],
 ];
 
 function keys() {

@@ -51,8 +51,9 @@ function both(page, { before, after, changes, calls, files, tokens }) {
     ${drawn(page, timelines.before, "Timeline as it was")}
     <h3>With the message ${timelines.words}</h3>
     ${drawn(page, timelines.after, "Timeline with the message moved")}
-    <ul class="changes" aria-label="What would have been otherwise">
+    <ul class="changes" aria-label="What would have been otherwise" tabindex="0">
       ${changes.map((change) => html`<li>${oneLine(change)}</li>`)}
+      ${changes.length === 0 ? html`<li>No call and no message would have come out otherwise.</li>` : nothing}
       <li>${spared(calls, tokens)}</li>
       ${files.map((file) => html`<li>Not written: <code>${oneLine(file)}</code></li>`)}
     </ul>`;
@@ -175,7 +176,7 @@ function tools(page) {
       : all.some((one) => one.follows) ? nothing : html`<button class="small" @click=${() => follow(page)}>To the end →</button>`}
     <details class="menu">
       <summary aria-label="What the shapes mean">?</summary>
-      <div class="items">${legend()}</div>
+      <div class="items" role="group" aria-label="Shapes" tabindex="0">${legend()}</div>
     </details>
   </div>`;
 }
