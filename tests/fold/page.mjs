@@ -44,7 +44,12 @@ function take(session, { event, live, other }) {
   return true;
 }
 
-function folded({ told, says }) {
+/** The timeline from these instants on, each as it is then or at the last event. */
+function pictures(session, instants) {
+  return instants.map((from) => session.drawn(from, 0).picture);
+}
+
+function folded({ told, says, from }) {
   const session = new Session();
   const order = new words.Order();
   const moments = told.map((one) => {
@@ -58,7 +63,8 @@ function folded({ told, says }) {
   const rows = order.rows.map((row) => [row.name, row.class]);
   const waiting = says ? words.needs(session.view) : [];
   const needs = waiting.map((need) => [need.id, need.agent, need.what, need.since, words.needLine(need)]);
-  return { moments, session, needs, usage: session.view.usage(), rows, says: says ? Object.fromEntries(said) : {} };
+  const all = says ? Object.fromEntries(said) : {};
+  return { moments, session, needs, usage: session.view.usage(), rows, says: all, pictures: pictures(session, from) };
 }
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -8,10 +8,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use midturn_core::rules::event::{Event, LiveEvent};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Urgency;
+use midturn_core::rules::time::Micros;
 use midturn_core::rules::view::Ask;
 use midturn_tests::root;
 use midturn_view::agents::{Class, Order, doing};
 use midturn_view::fold::{Entry, EntryKind, Session};
+use midturn_view::timeline::Timeline;
 use midturn_view::{inbox, mail};
 use serde_json::{Map, Value, json};
 
@@ -34,6 +36,13 @@ impl Told {
             Self::Live(event) => json!({ "live": event }),
             Self::Other(other) => json!({ "other": other }),
             Self::Rejoined => json!({}),
+        }
+    }
+
+    fn event(&self) -> Option<&Event> {
+        match self {
+            Self::Event(event) => Some(event),
+            Self::Live(_) | Self::Other(_) | Self::Rejoined => None,
         }
     }
 
@@ -112,8 +121,9 @@ impl Page {
     /// What the page makes something else of, if it does; `says`: in words, too, at every moment.
     pub(crate) fn difference(&mut self, told: &[Told], says: bool) -> Option<String> {
         let list: Vec<Value> = told.iter().map(Told::json).collect();
-        let there = self.ask(&json!({ "told": list, "says": says }));
-        difference("", &folded(told, says), &there)
+        let from = instants(told);
+        let there = self.ask(&json!({ "told": list, "says": says, "from": from }));
+        difference("", &folded(told, says, from), &there)
     }
 }
 
@@ -124,8 +134,21 @@ impl Drop for Page {
     }
 }
 
+/// From when on the timeline is drawn: its beginning, its middle, its end.
+fn instants(told: &[Told]) -> [u64; 3] {
+    let events = told.iter().filter_map(Told::event);
+    let last = events.map(|event| event.t.0).max().unwrap_or_default();
+    [0, last / 2, last]
+}
+
+/// The timeline from these instants on.
+fn pictures(told: &[Told], from: [u64; 3]) -> Value {
+    let timeline = Timeline::of(told.iter().filter_map(Told::event));
+    json!(from.map(|from| timeline.picture(Micros(from), Micros::default())))
+}
+
 /// What is made of it here, as `page.mjs` has it.
-fn folded(told: &[Told], says: bool) -> Value {
+fn folded(told: &[Told], says: bool, from: [u64; 3]) -> Value {
     let (mut session, mut order) = (Session::default(), Order::default());
     let moment = |one: &Told| {
         let changed = one.take(&mut session);
@@ -144,7 +167,10 @@ fn folded(told: &[Told], says: bool) -> Value {
     let said = if says { entries_say(&session) } else { Map::new() };
     let waiting = if says { inbox::needs(session.view()) } else { Vec::new() };
     let needs: Vec<Value> = waiting.iter().map(need).collect();
-    json!({ "needs": needs, "moments": moments, "session": plain, "usage": usage, "rows": rows, "says": said })
+    let pictures = pictures(told, from);
+    json!({
+        "needs": needs, "moments": moments, "session": plain, "usage": usage, "rows": rows, "says": said, "pictures": pictures
+    })
 }
 
 fn need(need: &inbox::Need) -> Value {

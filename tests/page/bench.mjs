@@ -88,6 +88,40 @@ async function opening(events) {
   });
 }
 
+/** How long frames take in which one looks nearer and farther by Ctrl and the wheel, at all of a timeline. */
+function zooms() {
+  const box = document.getElementById('chart');
+  const { left, top } = box.getBoundingClientRect();
+  const wheel = (deltaY) => box.dispatchEvent(new WheelEvent('wheel', { ctrlKey: true, deltaY, clientX: left + 500, clientY: top + 100, cancelable: true }));
+  // From the browser's beginning of the frame to its end, with layout and paint.
+  const frame = (deltaY) => new Promise((done) => {
+    wheel(deltaY);
+    requestAnimationFrame((begun) => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => done(performance.now() - begun);
+      port2.postMessage(0);
+    });
+  });
+  return [...Array(40).fill(-40), ...Array(80).fill(40), ...Array(80).fill(-40)].reduce(
+    async (all, deltaY) => [...(await all), await frame(deltaY)],
+    Promise.resolve([]),
+  );
+}
+
+async function timeline(events) {
+  await session(busy({ events, seconds: 200 }), async (ground, id) => {
+    await until(`${events} events`, () => says(ground, id, events), 600_000);
+    await page(ground, id, async (page) => {
+      await page.locator('.reply.streaming').waitFor();
+      await page.getByRole('tab', { name: 'Timeline' }).click();
+      await page.locator('.chart .item').first().waitFor();
+      const all = (await page.evaluate(zooms)).sort((one, other) => one - other);
+      row(`the timeline of ${events} events: a frame while zooming, p50, p95, most`, [0.5, 0.95, 1].map((share) => `${at(all, share).toFixed(1)} ms`).join(', '));
+      row('… elements', await page.evaluate(() => document.querySelectorAll('*').length));
+    });
+  });
+}
+
 const reply = (text, takes = '2s') => lead(`      - {takes: 3s, text: "One."}\n`).replace('{takes: 3s, text: "One."}', JSON.stringify({ takes, text }));
 const call = (command) => reply('').replace('"text":""', `"text":"One.","tools":[${JSON.stringify({ id: 'b1', name: 'bash', input: { command } })}]`);
 
@@ -130,6 +164,7 @@ const isWanted = (what) => wanted.length === 0 || wanted.some((word) => what.inc
 console.log('| what | here |\n| --- | --- |');
 // A scenario holds no more; of more events a page asks for 20,000, too.
 for (const events of [10_000, 50_000]) if (isWanted(`opening ${events}`)) await opening(events);
+if (isWanted('timeline')) await timeline(10_000);
 for (const one of ATTACKS.filter(([what]) => isWanted(`attack ${what}`))) {
   await attack(one).catch((error) => row(one[0], `FAILED: ${String(error).slice(0, 300)}`));
 }

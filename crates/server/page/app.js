@@ -7,6 +7,7 @@ import { isWorking } from "./watched.js";
 import { leaveNote } from "./notes.js";
 import { leave } from "./parts/queue.js";
 import { shell } from "./parts/shell.js";
+import { timelineSettles } from "./parts/timeline.js";
 
 /** So often a page that nobody sees takes in what has come: it stays attached. */
 const HIDDEN_MS = 250;
@@ -70,6 +71,7 @@ function show() {
   const log = document.getElementById("log");
   if (log && page.follows) log.scrollTop = log.scrollHeight;
   height = log?.clientHeight ?? 0;
+  timelineSettles(page);
 }
 
 function openDialog() {

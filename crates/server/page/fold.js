@@ -4,6 +4,8 @@
  */
 
 import { Conversation } from "./fold/conversation.js";
+import { laidOut } from "./fold/picture.js";
+import { Timeline } from "./fold/timeline.js";
 import { View } from "./fold/view.js";
 
 /** @import { Delta, Event } from './fold/types.js' */
@@ -17,6 +19,8 @@ export class Session {
   view = new View();
   /** @type {Record<string, Conversation>} by the agent's name; without a prototype, as `view.agents` */
   conversations = Object.create(null);
+  /** Who did what when; not a part of its JSON. */
+  #timeline = new Timeline();
 
   /**
    * The next event. `false`: it changes nothing, for it was told before, is of a run that is over, or is of a kind that
@@ -24,12 +28,28 @@ export class Session {
    * @param {Event} event
    */
   told(event) {
-    if (!this.view.told(event)) return false;
+    const isNew = event.seq > this.view.seq;
+    if (!this.view.told(event)) {
+      // What was refused is nothing to an agent, and something to whoever wrote it.
+      if (isNew && event.type === "message_refused") this.#timeline.told(event);
+      return false;
+    }
+    this.#timeline.told(event);
     const agent = event.agent === undefined ? undefined : this.view.agents[event.agent];
     if (event.agent !== undefined && agent) {
       (this.conversations[event.agent] ??= new Conversation()).told(event, agent);
     }
     return true;
+  }
+
+  /**
+   * The timeline of all that goes on or comes after `from`, as it is `now`, both in microseconds: its picture, and where
+   * its moments stand.
+   * @param {number} from
+   * @param {number} now
+   */
+  drawn(from, now) {
+    return laidOut(this.#timeline, from, now);
   }
 
   /**

@@ -9,12 +9,13 @@ import { told } from "./told.js";
 import { URGENCY, modeOf, newId, why } from "./ways.js";
 import { loadDiff } from "./deeds.js";
 import { backAgain } from "./notes.js";
+import { Timelines } from "./whatif.js";
 
 /**
  * @import {Comment} from "./review.js"
  * @import {Patch, Place} from "./patch.js"
  * @typedef {"signed_out" | "signing_in" | "choosing" | "watching"} Phase
- * @typedef {"talk" | "plan" | "diff"} Tab
+ * @typedef {"talk" | "timeline" | "plan" | "diff"} Tab
  * @typedef {"soft" | "sooner" | "now" | "later" | "instead"} Mode
  * @typedef {{id: string, text: string, mode: Mode, failed?: string, comments?: Comment[]}} Message
  * @typedef {{kind: "inbox" | "keys" | "figures" | "sessions" | "begin" | "spawn" | "limit" | "close", agent?: string, busy?: boolean,
@@ -77,6 +78,7 @@ export class Page {
     /** @type {Set<string>} the calls that are open */
     this.opened = new Set();
     this.follows = true;
+    this.timelines = new Timelines(draw);
     /** @type {{key: string, at: number}} */
     this.asked = { key: "", at: 0 };
     /** @type {Map<string, Promise<void>>} what is asked of an agent is asked in order */
@@ -167,6 +169,7 @@ export class Page {
     this.drafts = new Drafts(session.session);
     this.comments = new Drafts(session.session, "comments");
     this.noting = null;
+    this.timelines = new Timelines(this.draw);
     this.watched = new Watched(this.api, session, this.draw, (event) => this.#happened(event));
     [this.phase, this.agent, this.tab, this.dialog] = ["watching", session.lead ?? "", "talk", null];
     for (const all of [this.stopping, this.pressed, this.sending, this.refused, this.diffs, this.until, this.opened]) all.clear();

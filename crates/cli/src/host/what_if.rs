@@ -29,17 +29,23 @@ pub(super) async fn play(
     };
     let shifts: Result<Vec<Shift>, _> = shift.iter().map(|text| text.parse()).collect();
     let shifts = shifts.map_err(|error| HostError::Invalid(format!("`shift`: {error}")))?;
-    // It waits for nothing, and would hold up whoever is beside it.
-    let played = tokio::task::spawn_blocking(move || what_if(name, &text, &shifts)).await;
-    let played = played.map_err(|error| HostError::Failed(format!("internal error: {error}")))?;
+    let played = off_here(move || what_if(name, &text, &shifts)).await?;
     told(played.map_err(|error| HostError::Invalid(error.to_string()))?)
+}
+
+/// Plays on a thread of its own: it waits for nothing, would hold up whoever is beside it, and brings its own clock.
+async fn off_here<T: Send + 'static>(plays: impl FnOnce() -> T + Send + 'static) -> Result<T, HostError> {
+    let played = tokio::task::spawn_blocking(plays).await;
+    played.map_err(|error| HostError::Failed(format!("internal error: {error}")))
 }
 
 async fn scenario_of(archive: &dyn Archive, id: &SessionId) -> Result<String, HostError> {
     let not_replayable = |text: String| HostError::Conflict { code: "not_replayable", text };
     let (journal, events) =
         export::recorded(archive, id, None).await.map_err(|error| not_replayable(error.to_string()))?;
-    midturn_scenario::export::scenario(&journal, &events).map_err(|error| match error {
+    // Exporting plays it, too, to find the order of what came in one instant.
+    let exported = off_here(move || midturn_scenario::export::scenario(&journal, &events)).await?;
+    exported.map_err(|error| match error {
         ExportError::Unfinished { .. } => {
             not_replayable(format!("{error}: what still goes on can't be played again"))
         }

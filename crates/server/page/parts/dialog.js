@@ -50,7 +50,8 @@ const DIALOGS = {
 const KEYS = [
   ["any letter", "type, wherever the focus is"],
   ["Tab", "go on to the next control, also while it streams"],
-  ["← →", "change between conversation, plan and diff"],
+  ["← →", "change between conversation, timeline, plan and diff"],
+  ["← → ↑ ↓, + − 0, m", "on the timeline: along time and between agents, nearer and farther, move a message"],
   ["↑ ↓", "in a diff: go from line to line, to comment on it with Enter"],
 ];
 

@@ -100,7 +100,7 @@ export function title(page) {
 }
 
 /** @type {[Tab, string][]} */
-const TABS = [["talk", "Conversation"], ["plan", "Plan"], ["diff", "Diff"]];
+const TABS = [["talk", "Conversation"], ["timeline", "Timeline"], ["plan", "Plan"], ["diff", "Diff"]];
 
 /** What there is to be shown: of another program's agent what is said. @param {Page} page */
 const tabs = (page) => (page.isJoined ? TABS.slice(0, 1) : TABS);

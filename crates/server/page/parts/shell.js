@@ -11,6 +11,7 @@ import { plan } from "./plan.js";
 import { queue } from "./queue.js";
 import { start } from "./start.js";
 import { talk } from "./talk.js";
+import { timeline } from "./timeline.js";
 import { takeUp } from "../deeds.js";
 
 /** @import {Page} from "../page.js" */
@@ -36,6 +37,7 @@ function watching(page) {
 
 /** @param {Page} page */
 function shown(page) {
+  if (page.tab === "timeline") return timeline(page);
   if (page.tab === "plan") return plan(page);
   if (page.tab === "diff") return diff(page);
   const below = html`<button class="below" @click=${() => follow(page)}>New below ↓</button>`;

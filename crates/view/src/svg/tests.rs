@@ -1,3 +1,5 @@
+//! What a drawn picture has to be: the same for the same events, and nothing but text in its texts.
+
 use super::*;
 
 #[test]

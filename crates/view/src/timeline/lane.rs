@@ -47,12 +47,13 @@ impl Lane {
         Self { name, depth, open: Vec::new(), mail: BTreeMap::new() }
     }
 
-    /// The row of what begins; none while there are others in all of them.
+    /// The row of what begins; none while there are others in all of them, or too many beside them.
     pub(super) fn opens(&mut self, key: Key, from: Moment) -> Option<usize> {
-        let row = (0..ROWS).find(|row| self.open.iter().all(|open| open.row != Some(*row)));
-        if self.open.len() < OPEN_MAX {
-            self.open.push(Open { key, from: from.order, row });
+        if self.open.len() >= OPEN_MAX {
+            return None;
         }
+        let row = (0..ROWS).find(|row| self.open.iter().all(|open| open.row != Some(*row)));
+        self.open.push(Open { key, from: from.order, row });
         row
     }
 

@@ -150,7 +150,7 @@ impl Timeline {
                     Purpose::Turn => (Kind::Model, "model"),
                     Purpose::Summary => (Kind::Summary, "summary"),
                 };
-                self.open(lane, Key::Model, here, event, kind, name.to_owned(), String::new());
+                self.open(lane, Key::Model, event, kind, name.to_owned(), String::new());
             }
             EventKind::ModelFinished { .. } => self.close(lane, &Key::Model, here, End::Done),
             EventKind::ModelInterrupted { reason, .. } => {
@@ -159,7 +159,7 @@ impl Timeline {
             }
             EventKind::ModelRetry { error, .. } => {
                 self.close(lane, &Key::Model, here, End::Failed);
-                self.open(lane, Key::Retry, here, event, Kind::Wait, "retry".to_owned(), short(error));
+                self.open(lane, Key::Retry, event, Kind::Wait, "retry".to_owned(), short(error));
             }
             _ => {}
         }
@@ -169,19 +169,19 @@ impl Timeline {
         match &event.kind {
             EventKind::ToolStarted { tool, name, input, .. } => {
                 let kind = if &**name == WAIT { Kind::Wait } else { Kind::Tool };
-                self.open(lane, Key::Call(tool.clone()), here, event, kind, one_line(name), gist(input));
+                self.open(lane, Key::Call(tool.clone()), event, kind, one_line(name), gist(input));
             }
             EventKind::ToolFinished { tool, name, status, .. } => {
                 let key = Key::Call(tool.clone());
                 if !self.lanes[lane].is_open(&key) {
-                    self.open(lane, key.clone(), here, event, Kind::Tool, one_line(name), String::new());
+                    self.open(lane, key.clone(), event, Kind::Tool, one_line(name), String::new());
                     return self.close(lane, &key, here.behind(), ended(*status));
                 }
                 self.close(lane, &key, here, ended(*status));
             }
             EventKind::ApprovalRequested { tool, name, input, .. } => {
                 let what = format!("{} {}", one_line(name), gist(input));
-                self.open(lane, Key::Ask(tool.clone()), here, event, Kind::Wait, "asks".to_owned(), what);
+                self.open(lane, Key::Ask(tool.clone()), event, Kind::Wait, "asks".to_owned(), what);
             }
             EventKind::ApprovalResolved { tool, decision, .. } => {
                 let end = match decision {
@@ -254,16 +254,8 @@ impl Timeline {
         self.marks.insert(at.order, Mark { lane, at, kind });
     }
 
-    fn open(
-        &mut self,
-        lane: usize,
-        key: Key,
-        from: Moment,
-        event: &Event,
-        kind: Kind,
-        name: String,
-        what: String,
-    ) {
+    fn open(&mut self, lane: usize, key: Key, event: &Event, kind: Kind, name: String, what: String) {
+        let from = Moment::of(event);
         let Some(row) = self.lanes[lane].opens(key, from) else {
             return self.hidden(lane);
         };
@@ -311,13 +303,22 @@ impl Timeline {
         }
     }
 
+    /// The oldest message is let go; one that waits is no longer waited for.
+    fn forgets(&mut self) {
+        let Some((sent, letter)) = self.letters.pop_first() else { return };
+        let mail = &mut self.lanes[letter.to].mail;
+        if mail.get(&letter.id) == Some(&sent) {
+            mail.remove(&letter.id);
+        }
+    }
+
     fn bounded(&mut self) {
         while self.bars.len() > KEPT_MAX {
             self.bars.pop_first();
             self.left_out += 1;
         }
         while self.letters.len() > KEPT_MAX {
-            self.letters.pop_first();
+            self.forgets();
         }
         while self.marks.len() > KEPT_MAX {
             self.marks.pop_first();
