@@ -353,8 +353,8 @@ impl State {
 
     /// Whether what happened before it was opened is still being told.
     pub fn is_loading(&self) -> bool {
-        let is_played = self.player.as_ref().is_some_and(|player| !player.is_at_end());
-        !is_played && self.session.view().seq() < self.opening.last_seq
+        let is_shown = self.player.as_ref().is_none_or(Player::is_at_end);
+        is_shown && self.session.view().seq() < self.opening.last_seq
     }
 
     /// Whether anybody can be spoken to.
@@ -414,9 +414,8 @@ impl State {
         if !self.is_ours(to, id) {
             self.ours.push(Ours { to: to.clone(), id: id.clone(), on_its_way: false });
         }
-        if self.ours.len() > SENT_MAX {
-            self.ours.remove(0);
-        }
+        let forgotten = self.ours.len().saturating_sub(SENT_MAX);
+        self.ours.drain(..forgotten);
         self.last.insert(to.clone(), id.clone());
     }
 
