@@ -192,7 +192,7 @@ async fn the_document_describes_every_route_with_its_errors() {
     let served = rig.get("/v1/openapi.json").await.json();
     assert_eq!(served["openapi"], "3.1.0");
     let paths = served["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), 34, "{:?}", paths.keys());
+    assert_eq!(paths.len(), 37, "{:?}", paths.keys());
     for (path, methods) in paths {
         for (method, operation) in methods.as_object().unwrap() {
             let responses = operation["responses"].as_object().unwrap();
@@ -227,4 +227,25 @@ async fn who_begins_a_session_or_adds_an_agent_is_told_that_its_agents_share_a_f
         let added = rig.post(&format!("/v1/sessions/{session}/agents"), r#"{"name": "new"}"#).await.json();
         assert_eq!((&added["name"], added.get("shared")), (&"new".into(), expected), "{session}");
     }
+}
+
+#[tokio::test]
+async fn a_replay_is_of_one_thing_and_the_newest_few_are_kept() {
+    let rig = Rig::start().await;
+    for body in ["{}", r#"{"session": "s1", "replay": "r1"}"#, r#"{"scenario": "a", "session": "s1"}"#] {
+        let refused = rig.post("/v1/replays", body).await;
+        assert_eq!((refused.status, refused.code().as_str()), (422, "bad_request"), "{body}");
+    }
+    let many = format!(r#"{{"scenario": "a", "shift": [{}]}}"#, vec![r#""m=1s""#; 65].join(","));
+    assert_eq!(rig.post("/v1/replays", &many).await.status, 422);
+    let unknown = rig.post("/v1/replays", r#"{"session": "nowhere"}"#).await;
+    assert_eq!((unknown.status, unknown.code().as_str()), (404, "unknown_session"));
+    for number in 1..=5 {
+        let kept = rig.post("/v1/replays/kept", r#"{"scenario": "midturn: 1"}"#).await;
+        assert_eq!((kept.status, kept.json()["id"].as_str()), (201, Some(format!("r{number}").as_str())));
+    }
+    assert_eq!(rig.get("/v1/replays/r1").await.code(), "unknown_replay");
+    // What is kept comes to the host, which has no scenarios here.
+    let played = rig.get("/v1/replays/r5").await;
+    assert_eq!((played.status, played.code().as_str()), (422, "bad_request"));
 }

@@ -48,8 +48,8 @@ fn a_flag_and_the_environment_say_what_can_be_drawn() {
 fn keys_that_cannot_be_are_errors_with_their_place() {
     for (said, expected) in [
         (
-            "terminal.keys.plam = 'f2'",
-            "midturn.toml:1:15: unknown key `terminal.keys.plam`; the nearest known name is `terminal.keys.plan`",
+            "terminal.keys.plann = 'f2'",
+            "midturn.toml:1:15: unknown key `terminal.keys.plann`; the nearest known name is `terminal.keys.plan`",
         ),
         (
             "[terminal.keys]\nplan = ['f2', 'hyper+p']",
