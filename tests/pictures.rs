@@ -57,15 +57,23 @@ struct Text {
 /// All texts of a picture, each within it.
 fn texts(svg: &str) -> Vec<Text> {
     let picture = roxmltree::Document::parse(svg).unwrap();
-    let number = |node: &roxmltree::Node<'_, '_>, name: &str| node.attribute(name).unwrap().parse::<f64>().unwrap();
+    let number =
+        |node: &roxmltree::Node<'_, '_>, name: &str| node.attribute(name).unwrap().parse::<f64>().unwrap();
     let whole = picture.root_element();
     let (width, height) = (number(&whole, "width"), number(&whole, "height"));
     let mut texts: Vec<Text> = Vec::new();
     for node in whole.descendants().filter(|node| node.has_tag_name("text")) {
         let (left, y) = (number(&node, "x"), number(&node, "y"));
-        let text =
-            Text { left, right: left + number(&node, "textLength"), y, says: node.text().unwrap_or_default().to_owned() };
-        assert!(text.left >= 0.0 && text.right <= width && y > HEIGHT.0 && y + HEIGHT.1 <= height, "{text:?} leaves it");
+        let text = Text {
+            left,
+            right: left + number(&node, "textLength"),
+            y,
+            says: node.text().unwrap_or_default().to_owned(),
+        };
+        assert!(
+            text.left >= 0.0 && text.right <= width && y > HEIGHT.0 && y + HEIGHT.1 <= height,
+            "{text:?} leaves it"
+        );
         texts.push(text);
     }
     texts
@@ -115,12 +123,16 @@ fn what_the_terminal_draws_is_the_picture_that_is_written() {
 fn large(agents: usize, calls: usize) -> Vec<Event> {
     let mut all = Vec::new();
     let mut event = |t: usize, mut fields: Value| {
-        (fields["v"], fields["seq"], fields["t"]) = (json!(1), json!(all.len() + 1), json!(t as f64 / 1_000.0));
+        (fields["v"], fields["seq"], fields["t"]) =
+            (json!(1), json!(all.len() + 1), json!(t as f64 / 1_000.0));
         all.push(serde_json::from_value(fields).unwrap());
     };
     let names: Vec<String> = (0..agents).map(|n| format!("{n:w<64}")).collect();
     for name in &names {
-        event(0, json!({"type": "agent_spawned", "agent": name, "parent": null, "role": "subagent", "model": null, "prompt": null}));
+        event(
+            0,
+            json!({"type": "agent_spawned", "agent": name, "parent": null, "role": "subagent", "model": null, "prompt": null}),
+        );
         event(0, json!({"type": "run_started", "agent": name, "run": 1, "turn": 1, "trigger": "prompt"}));
     }
     for call in 0..calls {
@@ -134,7 +146,12 @@ fn large(agents: usize, calls: usize) -> Vec<Event> {
                 fields
             };
             event(t, with(json!({"type": "tool_started", "input": {"command": tool}, "batch": 1})));
-            event(t + 2, with(json!({"type": "tool_finished", "status": status, "is_error": false, "bytes": 0, "output": ""})));
+            event(
+                t + 2,
+                with(
+                    json!({"type": "tool_finished", "status": status, "is_error": false, "bytes": 0, "output": ""}),
+                ),
+            );
         }
     }
     all
@@ -153,7 +170,9 @@ fn ten_thousand_events_and_five_hundred_agents_are_drawn_within_bounds_and_no_te
 
 #[test]
 fn more_agents_and_calls_than_are_drawn_are_said() {
-    for (agents, calls, says) in [(600, 0, "88 more agents are not drawn."), (1, 20_010, "10 calls before these are not drawn.")] {
+    for (agents, calls, says) in
+        [(600, 0, "88 more agents are not drawn."), (1, 20_010, "10 calls before these are not drawn.")]
+    {
         let picture = drawn(&large(agents, calls), "large");
         assert!(picture.contains(says), "{says}");
     }
@@ -163,7 +182,8 @@ fn more_agents_and_calls_than_are_drawn_are_said() {
 fn the_readmes_picture_is_as_it_is_drawn_now() {
     let scenario = root().join("scenarios/boundaries/the-picture-of-seed-002.yaml");
     let events = events(&std::fs::read_to_string(scenario).unwrap());
-    let picture = drawn(&events, "A message in the middle of a turn: two edits done, the third and bash never start");
+    let picture =
+        drawn(&events, "A message in the middle of a turn: two edits done, the third and bash never start");
     let path = root().join("docs/pictures/timeline.svg");
     if std::env::var_os("MIDTURN_TIDY_WRITE").is_some() {
         std::fs::write(&path, &picture).unwrap();

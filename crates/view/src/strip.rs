@@ -40,27 +40,35 @@ pub enum LineKind {
     Between,
 }
 
-/// The whole picture in lines of at most so many columns; `chosen`: the agents whose lanes are shown, all without it.
-pub fn lines(picture: &Picture, width: usize, chosen: Option<&str>) -> Vec<Line> {
-    let named = |lane: &LaneDrawn| indent(lane) + lane.name.chars().count();
-    let left = picture.lanes.iter().map(named).max().unwrap_or_default().min(NAME) + 1;
-    let columns = width.saturating_sub(left).max(NARROWEST);
-    let wide = columns as u64 * COLUMN;
+/// The whole picture in lines of at most so many columns.
+pub fn lines(picture: &Picture, width: usize) -> Vec<Line> {
+    let (left, columns) = room(picture, width);
+    let wide = columns * COLUMN as usize;
     let mut lines = Vec::new();
-    for from in (0..=picture.width.saturating_sub(1)).step_by(columns * COLUMN as usize) {
+    for from in (0..=picture.width.saturating_sub(1)).step_by(wide) {
         if !lines.is_empty() {
             lines.push(Line { kind: LineKind::Between, name: String::new(), text: String::new() });
         }
-        Stave { picture, from, to: from + wide, left, columns }.write(chosen, &mut lines);
+        Stave { picture, from, to: from + wide as u64, left, columns }.write(&mut lines);
     }
     lines
 }
 
-/// The last stave: what happens now.
+/// The end of it, as much as has room beside each other.
 pub fn last(picture: &Picture, width: usize) -> Vec<Line> {
-    let all = lines(picture, width, None);
-    let begin = all.iter().rposition(|line| line.kind == LineKind::Between).map_or(0, |at| at + 1);
-    all[begin..].to_vec()
+    let (left, columns) = room(picture, width);
+    let wide = columns as u64 * COLUMN;
+    let from = picture.width.saturating_sub(wide);
+    let mut lines = Vec::new();
+    Stave { picture, from, to: from + wide, left, columns }.write(&mut lines);
+    lines
+}
+
+/// How wide the names are, and how many columns are left.
+fn room(picture: &Picture, width: usize) -> (usize, usize) {
+    let named = |lane: &LaneDrawn| indent(lane) + lane.name.chars().count();
+    let left = picture.lanes.iter().map(named).max().unwrap_or_default().min(NAME) + 1;
+    (left, width.saturating_sub(left).max(NARROWEST))
 }
 
 /// A part of the picture, from one place to another.
@@ -74,12 +82,9 @@ struct Stave<'a> {
 }
 
 impl Stave<'_> {
-    fn write(&self, chosen: Option<&str>, lines: &mut Vec<Line>) {
+    fn write(&self, lines: &mut Vec<Line>) {
         lines.push(self.line(LineKind::Time, "", self.time()));
         for (at, lane) in self.picture.lanes.iter().enumerate() {
-            if chosen.is_some_and(|chosen| lane.rows > 0 && lane.name != chosen) {
-                continue;
-            }
             let mut name = format!("{:indent$}{}", "", lane.name, indent = indent(lane));
             for (kind, text) in self.lane(at, lane) {
                 lines.push(self.line(kind, &name, text));

@@ -18,7 +18,7 @@ pub(super) fn whole(state: &State, width: u16) -> Vec<Line<'static>> {
     if picture.lanes.is_empty() {
         return vec![Line::styled("nothing has happened yet", look.style(Tone::Quiet))];
     }
-    let mut lines = strip::lines(&picture, usize::from(width), None);
+    let mut lines = strip::lines(&picture, usize::from(width));
     if picture.left_out > 0 {
         let says = format!("{} calls before these are not drawn", picture.left_out);
         lines.insert(0, strip::Line { kind: LineKind::Time, name: String::new(), text: says });

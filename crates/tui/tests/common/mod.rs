@@ -71,6 +71,7 @@ pub fn key(written: &str) -> KeyEvent {
         ("esc", ..) => KeyCode::Esc,
         ("tab", ..) => KeyCode::Tab,
         ("backspace", ..) => KeyCode::Backspace,
+        ("space", ..) => KeyCode::Char(' '),
         ("up", ..) => KeyCode::Up,
         ("down", ..) => KeyCode::Down,
         ("left", ..) => KeyCode::Left,
