@@ -96,7 +96,7 @@ pub(super) fn title(state: &State, frame: &mut Frame<'_>, area: Rect) {
         Pane::Ask => parts.push("what is asked".to_owned()),
         Pane::Inbox => parts.push("inbox".to_owned()),
         Pane::Help => parts.push("keys and actions".to_owned()),
-        Pane::Timeline => parts = vec!["timeline of all agents".to_owned()],
+        Pane::Timeline => parts.push("timeline of all".to_owned()),
     }
     if state.pane == Pane::Talk {
         if agent.run > 0 {
