@@ -94,9 +94,11 @@ proptest! {
         events.iter().for_each(|event| { session.event(event); });
         let text = serde_json::to_string(&session).unwrap();
         let mut read: Session = serde_json::from_str(&text).unwrap();
-        prop_assert_eq!(&read, &session);
+        // Its timeline is made of events, and of nothing else.
+        let kept = |session: &Session| (session.view.clone(), session.conversations.clone());
+        prop_assert_eq!(kept(&read), kept(&session));
         // It goes on as the other does.
         let next = event(1_000, (9, 1), says("Yes.", &["a"]));
-        prop_assert!(read.event(&next) == session.event(&next) && read == session);
+        prop_assert!(read.event(&next) == session.event(&next) && kept(&read) == kept(&session));
     }
 }
