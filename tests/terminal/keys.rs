@@ -6,7 +6,7 @@ use crate::tmux::{End, USUAL, has, is_here};
 const CHOSEN: &str = "[terminal.keys]
 send = 'f5'
 newline = 'enter'
-stop = ['alt+s', 'f8']
+stop = ['alt+q', 'f8']
 help = 'f6'
 leave = 'ctrl+q'
 ";
@@ -26,7 +26,7 @@ async fn keys_that_a_person_has_chosen_hold_and_are_shown() {
     let terminal = ground.midturn(USUAL, &["run", "--no-sandbox", "--model", &model, "Go."]);
     let screen = terminal.sees("running").await;
     let keys = screen.iter().rfind(|line| line.contains("F6 keys"));
-    assert!(keys.is_some_and(|keys| keys.contains("F5 send") && keys.contains("Alt+S stop")), "{screen:#?}");
+    assert!(keys.is_some_and(|keys| keys.contains("F5 send") && keys.contains("Alt+Q stop")), "{screen:#?}");
     terminal.types("one");
     terminal.send(&["Enter"]);
     terminal.types("two");
@@ -35,10 +35,10 @@ async fn keys_that_a_person_has_chosen_hold_and_are_shown() {
     terminal.send(&["F5"]);
     terminal.sees("queued ").await;
     terminal.send(&["F6"]);
-    let screen = terminal.sees("Alt+S closes").await;
-    assert!(has(&screen, "Alt+S, F8") && !has(&screen, "Esc"), "{screen:#?}");
-    terminal.send(&["M-s"]);
-    terminal.sees_no("Alt+S closes").await;
+    let screen = terminal.sees("Alt+Q closes").await;
+    assert!(has(&screen, "Alt+Q, F8") && !has(&screen, "Esc"), "{screen:#?}");
+    terminal.send(&["M-q"]);
+    terminal.sees_no("Alt+Q closes").await;
     terminal.send(&["F8"]);
     terminal.sees("stopped").await;
 }

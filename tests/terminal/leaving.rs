@@ -273,8 +273,8 @@ async fn what_was_played_and_what_is_stored_is_only_read() {
         .join("scenarios/agents/a-model-corrects-another-in-the-middle-of-its-batch.yaml");
     fs::copy(played, ground.path("main/played.yaml")).unwrap();
     let terminal = in_a_shell(&ground, USUAL, "replay --view played.yaml");
-    let screen = terminal.sees("read only").await;
-    assert!(has(&screen, "stored"), "{screen:#?}");
+    terminal.sees("read only").await;
+    terminal.sees("plays ").await;
     terminal.types("hello");
     terminal.send(&["Enter"]);
     terminal.sees("it was played on a virtual clock: nobody is there to be written to").await;

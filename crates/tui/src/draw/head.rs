@@ -70,7 +70,8 @@ fn counts(state: &State) -> String {
     match state.standing {
         Standing::Stored(_)
             if let Some(player) = &state.player
-                && player.is_whole() =>
+                && player.is_whole()
+                && !player.is_at_end() =>
         {
             parts.push(player.says());
         }
