@@ -1,7 +1,7 @@
 //! What the shapes of a picture mean, below it.
 
 use super::pen::{Pen, width};
-use super::{BAR, MARGIN, SIGN, outline};
+use super::{BAR, MARGIN, SIGN, ending, outline};
 use crate::timeline::{End, Picture};
 
 /// How high a line of it is.
@@ -87,14 +87,7 @@ fn draws(pen: &mut Pen, sample: Sample, x: u64, y: u64) {
     match sample {
         Sample::Bar(class, end) => {
             pen.path(class, &outline(x, y, SAMPLE - 10, end));
-            match end {
-                End::Failed => {
-                    pen.path("cross", &format!("M{} {}l6 6m0 -6l-6 6", x + SAMPLE - 19, middle - 3))
-                }
-                End::Stopped => pen.rect("stop", [x + SAMPLE - 19, middle - 3, 6, 6], 0),
-                End::Unknown => pen.text("sign", x + SAMPLE - 20, middle + 4, "?"),
-                _ => {}
-            }
+            ending(pen, end, x + SAMPLE - 10, middle);
         }
         Sample::Way(classes) => {
             classes.iter().for_each(|class| pen.path(class, &format!("M{x} {middle}h34")))

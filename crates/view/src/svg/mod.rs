@@ -153,13 +153,8 @@ impl<'a> Plan<'a> {
         let wide = (bar.to - bar.from).max(2);
         pen.titled(&bar.says, |pen| {
             pen.path(&class(bar), &outline(x, y, wide, bar.end));
-            let (right, middle) = (x + wide, y + BAR / 2);
-            match bar.end {
-                _ if wide < 12 => {}
-                End::Failed => pen.path("cross", &format!("M{} {}l6 6m0 -6l-6 6", right - 9, middle - 3)),
-                End::Stopped => pen.rect("stop", [right - 9, middle - 3, 6, 6], 0),
-                End::Unknown => pen.text("sign", right - 10, middle + 4, "?"),
-                End::Open | End::Done | End::Interrupted | End::Skipped => {}
+            if wide >= 12 {
+                ending(pen, bar.end, x + wide, y + BAR / 2);
             }
         });
     }
@@ -245,6 +240,16 @@ fn class(bar: &Drawn) -> String {
         End::Skipped => "skipped",
     };
     format!("{kind} {end}")
+}
+
+/// The sign at a bar's right end that says how it ended.
+fn ending(pen: &mut Pen, end: End, right: u64, middle: u64) {
+    match end {
+        End::Failed => pen.path("cross", &format!("M{} {}l6 6m0 -6l-6 6", right - 9, middle - 3)),
+        End::Stopped => pen.rect("stop", [right - 9, middle - 3, 6, 6], 0),
+        End::Unknown => pen.text("sign", right - 10, middle + 4, "?"),
+        End::Open | End::Done | End::Interrupted | End::Skipped => {}
+    }
 }
 
 /// A bar's outline: torn where a message cut it, open where it goes on.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use midturn_core::rules::id::{AgentName, CallId, MessageId};
-use serde::{Deserialize, Serialize};
 
 use super::parts::Moment;
 
@@ -14,7 +13,7 @@ pub(super) const ROWS: usize = 3;
 const OPEN_MAX: usize = 256;
 
 /// What something under way is found by.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Model,
     Retry,
@@ -23,7 +22,7 @@ pub(super) enum Key {
 }
 
 /// An agent's lane.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Lane {
     pub(super) name: AgentName,
     /// How many agents are above it.
@@ -33,7 +32,7 @@ pub(super) struct Lane {
     pub(super) mail: BTreeMap<MessageId, u64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 struct Open {
     key: Key,
     /// The event that began it.

@@ -19,7 +19,6 @@ use midturn_core::rules::ending::InterruptReason;
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::{AgentName, MessageId};
 use midturn_core::rules::mail::Urgency;
-use serde::{Deserialize, Serialize};
 
 use self::lane::{Key, Lane};
 pub use self::parts::{Ahead, Bar, End, Kind, Letter, Mark, MarkKind, Moment, Tick};
@@ -36,7 +35,7 @@ pub const LANES_MAX: usize = 512;
 pub const KEPT_MAX: usize = 20_000;
 
 /// What a session's picture is made from.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
     /// The last event.
     now: Moment,

@@ -7,7 +7,7 @@ use midturn_core::rules::time::Micros;
 use serde::{Deserialize, Serialize};
 
 /// A place among the events: what came in one instant has an order, too.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment {
     /// Twice the number of the event; one more is just behind it.
     pub order: u64,
@@ -28,7 +28,7 @@ impl Moment {
 }
 
 /// What an agent does for a while.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
     /// Whose: the number of the lane.
     pub lane: usize,
@@ -89,7 +89,7 @@ pub enum End {
 }
 
 /// A message on its way.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Letter {
     /// Its id.
     pub id: MessageId,
@@ -108,8 +108,7 @@ pub struct Letter {
 }
 
 /// What became of a message.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Ahead {
     /// It waits in the mailbox.
     Waits,
@@ -135,7 +134,7 @@ pub enum Ahead {
 }
 
 /// Something that happened to an agent at one moment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
     /// To whom: the number of the lane.
     pub lane: usize,
@@ -146,8 +145,7 @@ pub struct Mark {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum MarkKind {
     /// Messages went into the conversation.
     Injected {
