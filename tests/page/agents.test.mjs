@@ -224,8 +224,10 @@ test('each reason for which a reply was cut has words of its own', async () => {
     ) + subagent('child', streams) + subagent('slow', streams);
   const interrupted = (page) => log(page).getByText(/^Response interrupted/);
   const reasons = async (page, count) => {
-    await until(`${count} badges`, async () => (await interrupted(page).count()) === count);
-    return (await interrupted(page).allInnerTexts()).map((text) => text.replace('Response interrupted · ', ''));
+    let texts = [];
+    // Counted and read at once: in between the page can have been loaded anew.
+    await until(`${count} badges`, async () => (texts = await interrupted(page).allInnerTexts()).length === count);
+    return texts.map((text) => text.replace('Response interrupted · ', ''));
   };
   /** Waits until a reply has begun to stream that was not there before. */
   const streaming = (page) => page.locator('.reply.streaming').getByText('The parser reads').waitFor();

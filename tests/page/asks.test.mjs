@@ -97,19 +97,20 @@ test('an answer given elsewhere takes the request away, and a click meant for it
     const { page, ground, session } = all;
     await tell(ground, session);
     await asks(page).filter({ hasText: 'touch one' }).waitFor();
-    // The finger is on its way: it comes down in the instant in which the next request is drawn.
-    const clicked = page.evaluate(() => new Promise((done) => {
+    // The finger is on its way: it comes down in the instant in which the next request is drawn. The watch stands before anything is
+    // answered, for asking the daemon holds up what was only said to the browser.
+    await page.evaluate(() => {
       const look = new MutationObserver(() => {
         const ask = document.querySelector('.ask');
         if (!ask?.textContent?.includes('touch two')) return;
         look.disconnect();
         ask.querySelector('button.yes').click();
-        done(undefined);
+        document.body.dataset.clicked = 'yes';
       });
       look.observe(document.body, { subtree: true, childList: true, characterData: true });
-    }));
+    });
     await ground.ask('POST', `sessions/${session}/agents/lead/approvals/b1`, { decision: 'once' });
-    await clicked;
+    await page.locator('body[data-clicked]').waitFor();
     const { tool, decision } = await click(all, 'No');
     assert.deepEqual([tool, decision], ['b2', 'denied'], 'it was answered by the click for the first one');
     await asks(page).waitFor({ state: 'detached' });

@@ -79,17 +79,18 @@ function keys(page, it) {
  * @param {(typeof ACTIONS)[number]} row
  */
 function change(page, it, { action, does }) {
-  const waits = it.changes === action;
+  // Asked when something happens: what is drawn may be a frame behind.
+  const waits = () => it.changes === action;
   const begin = () => {
-    [it.changes, it.error] = [waits ? undefined : action, undefined];
+    [it.changes, it.error] = [waits() ? undefined : action, undefined];
     page.draw();
   };
   const ends = () => {
-    if (waits) it.changes = undefined;
+    if (waits()) it.changes = undefined;
     page.draw();
   };
   const pressed = (/** @type {KeyboardEvent} */ event) => {
-    const key = waits && !event.isComposing && event.keyCode !== 229 ? written(event) : "";
+    const key = waits() && !event.isComposing && event.keyCode !== 229 ? written(event) : "";
     // Tab goes on to the next control, as everywhere.
     if (key === "" || key.endsWith("Tab")) return;
     event.preventDefault();
@@ -98,8 +99,8 @@ function change(page, it, { action, does }) {
     [it.changes, it.error] = [why ? action : undefined, why || undefined];
     page.say(why || `${key}: ${does}`);
   };
-  return html`<button class="small" aria-label="Change the key: ${does}" aria-pressed=${waits} @click=${begin} @keydown=${pressed}
-    @blur=${ends}>${waits ? "Press a key" : "Change"}</button>`;
+  return html`<button class="small" aria-label="Change the key: ${does}" aria-pressed=${waits()} @click=${begin} @keydown=${pressed}
+    @blur=${ends}>${waits() ? "Press a key" : "Change"}</button>`;
 }
 
 /**
