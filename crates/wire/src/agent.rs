@@ -198,6 +198,8 @@ pub enum What {
     Tool,
     /// A tool call that a person is asked about.
     Approval,
+    /// A slot for a tool call: as many commands run as may at once.
+    Slot,
     /// What others hold of the session's budget.
     Budget,
     /// The time until a model call that failed is tried again.
@@ -357,6 +359,7 @@ impl From<engine::Activity> for Activity {
                 Self { until: Some(until), attempt: Some(attempt), ..bare(What::Retry) }
             }
             ActivityKind::Tool { id, name } => of_call(What::Tool, id, name),
+            ActivityKind::Slot { id, name } => of_call(What::Slot, id, name),
             ActivityKind::Approval { id, name } => of_call(What::Approval, id, name),
         }
     }

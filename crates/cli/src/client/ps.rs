@@ -104,6 +104,7 @@ fn doing(activity: &[Activity], now: Micros) -> String {
     };
     let what = match (&first.name, first.call) {
         (Some(tool), _) if is_asked(first) => format!("asks: {tool}"),
+        (Some(tool), _) if first.what == What::Slot => format!("waits for a slot: {tool}"),
         (Some(tool), _) => tool.clone(),
         (None, Some(call)) => format!("model (call {call})"),
         (None, None) if first.what == What::Budget => "budget".to_owned(),

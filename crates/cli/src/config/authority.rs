@@ -45,6 +45,7 @@ const GIT: &[&str] = &["write", "read"];
 const PRICE: &str = "only a person knows what they pay";
 const EFFORT: &str = "how much a model may think for you is yours to say";
 const TERMINAL: &str = "how your terminal behaves, and what your keys do, is yours to say";
+const COMMANDS: &str = "how much of your machine agents take at once is yours to say";
 const PAGE: &str = "what closing your page does is yours to say";
 const NOTIFY: &str = "what runs on your machine to tell you something is yours to say";
 const UNDO: &str = "what you can take back is yours to say";
@@ -91,6 +92,7 @@ const TABLE: &[(&str, Direction)] = &[
     ("providers.*.query.*", PersonsOrError(LOGIN)),
     ("providers.*.reasoning_effort", Persons(EFFORT)),
     ("providers.*.thinking_budget", DownFrom(0)),
+    ("sandbox.commands", Persons(COMMANDS)),
     ("sandbox.environment", Fewer),
     ("sandbox.git", Words(GIT)),
     ("sandbox.file_size", Down(Number)),

@@ -292,6 +292,7 @@ pub(super) fn check(key: &str, value: &Value) -> Result<(), String> {
     let at_least_one = matches!(
         key.rsplit('.').next().unwrap_or(key),
         "copy_max"
+            | "commands"
             | "max_concurrent"
             | "max_event_bytes"
             | "max_output_tokens"

@@ -1,9 +1,10 @@
 //! The keys that say what agents may do and what that may cost: approvals, the sandbox, and
 //! what is known of models. It reads and checks; it judges no call and starts no sandbox.
 
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
-use midturn_core::engine::tools as coordinators;
+use midturn_core::engine::{Slots, tools as coordinators};
 use midturn_core::rules::approval::{Mode, Rule};
 use midturn_core::rules::limits::{Money, Prices};
 use midturn_core::rules::time::Span;
@@ -104,6 +105,8 @@ pub(crate) struct Sandboxing {
     pub(crate) network: bool,
     /// What commands in the project folder may do with git's own folder.
     pub(crate) git: GitAccess,
+    /// How many commands of all agents run at once in one process; absent: four for each processor.
+    pub(crate) commands: Option<NonZeroU32>,
     /// What one command may use.
     #[serde(flatten)]
     pub(crate) limits: TreeLimits,
@@ -114,7 +117,17 @@ pub(crate) struct Sandboxing {
     pub(crate) writable: Names,
 }
 
+/// So many commands run at once for each processor.
+const PER_PROCESSOR: usize = 4;
+
 impl Sandboxing {
+    /// How many commands run at once.
+    pub(crate) fn slots(&self) -> Slots {
+        let processors = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let said = self.commands.and_then(|commands| usize::try_from(commands.get()).ok());
+        Slots::new(said.unwrap_or_else(|| PER_PROCESSOR * processors()))
+    }
+
     /// Where all agents' commands may write, `~/` followed.
     pub(crate) fn writable(&self) -> Vec<PathBuf> {
         self.writable.0.iter().map(|path| below_home(path)).collect()

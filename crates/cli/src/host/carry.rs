@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use midturn_core::engine::Coordinator;
 use midturn_core::engine::ports::archive::{AgentJournal, SessionRecord};
 use midturn_core::engine::ports::{Observer, SessionJournal, Store};
+use midturn_core::engine::{Coordinator, Slots};
 use midturn_core::rules::approval::Mode;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::time::Micros;
@@ -112,6 +112,7 @@ pub(crate) async fn coordinator(
     id: &SessionId,
     store: Arc<dyn Store>,
     observers: Vec<Arc<dyn Observer>>,
+    slots: Slots,
     journal: Option<SessionJournal>,
 ) -> Result<Coordinator, Failure> {
     let Prepared { config, models, team, .. } = prepared;
@@ -123,6 +124,7 @@ pub(crate) async fn coordinator(
         .clock(prepared.clock.clone())
         .secrets(secrets::known())
         .templates(team.clone())
+        .slots(slots)
         .store(store)
         // The team first: an agent's tools are known before anything else happens to it.
         .observer(team.clone());

@@ -1,11 +1,11 @@
 //! The sessions that live in this process: beginning one, taking one up, adding agents.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use midturn_core::engine::ports::archive::{SessionRecord, SessionSummary, TakenUp};
 use midturn_core::engine::ports::{Archive, Diff, Merge, Observer, SessionJournal, Store};
-use midturn_core::engine::{Attached, SpawnError, Templates};
+use midturn_core::engine::{Attached, Slots, SpawnError, Templates};
 use midturn_core::fail;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_server::feed::Follower;
@@ -81,6 +81,8 @@ pub(crate) struct Carrier {
     /// The sandbox that was tried last.
     tried: Mutex<Option<Sandbox>>,
     reached: Reached,
+    /// In which the commands of all sessions run; the first session says how many there are.
+    slots: OnceLock<Slots>,
     sessions: Living,
     joined: JoinedSessions,
     /// Sessions begin and are taken up one at a time, so that none is taken up twice.
@@ -103,6 +105,7 @@ impl Carrier {
             again: Vec::new(),
             tried: Mutex::default(),
             reached: Reached::default(),
+            slots: OnceLock::new(),
             sessions: Living::default(),
             joined: JoinedSessions::of(env),
             turn: tokio::sync::Mutex::default(),
@@ -268,7 +271,9 @@ impl Carrier {
         let listener = audience.console.map(|console| console as Arc<dyn Listener>);
         let workplace = carry::workplace(prepared, &safety, &self.holding.hidden, &record.id);
         let workplace = workplace.wishes(Wishes { listener, ..prepared.config.wishes() });
-        let coordinator = carry::coordinator(prepared, workplace, &record.id, store, observers, journal);
+        let slots = self.slots.get_or_init(|| prepared.config.general.sandbox.slots()).clone();
+        let coordinator =
+            carry::coordinator(prepared, workplace, &record.id, store, observers, slots, journal);
         let coordinator = coordinator.await.inspect_err(|_| feed.end())?;
         let shared = safety.shared().map(str::to_owned);
         let live = Live { record, epoch, lead: Some(lead.clone()), shared, coordinator, feed };

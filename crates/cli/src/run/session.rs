@@ -322,9 +322,12 @@ pub(crate) fn listed(agent: &Agent) -> String {
     let model = agent.model.as_ref().map(|model| format!(", {model}")).unwrap_or_default();
     let asks = agent.activity.iter().find_map(|activity| match (activity.what, &activity.name) {
         (What::Approval, Some(name)) => Some(format!(", asks for a word on {name}")),
+        (What::Slot, Some(name)) => {
+            Some(format!(", waits for a slot for {name}: as many commands run as may at once"))
+        }
         (What::Budget, _) => Some(", waits for what others hold of the session's budget".to_owned()),
         (What::Retry, _) => Some(asks_again(activity.attempt)),
-        (What::Approval | What::Model | What::Tool | What::Unknown, _) => None,
+        (What::Approval | What::Slot | What::Model | What::Tool | What::Unknown, _) => None,
     });
     let asks = asks.unwrap_or_default();
     format!("{name}: {}{limit}, run {run}, turn {turn}{mail}{model}{asks}", progress::standing(*state))

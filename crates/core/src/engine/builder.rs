@@ -19,6 +19,7 @@ use super::ports::{Clock, ModelFactory, Observer, RealClock, SessionJournal, Sto
 use super::recovery;
 use super::session::Session;
 use super::session_budget::SessionBudget;
+use super::slots::Slots;
 use super::templates::{NoTemplates, Templates};
 use crate::rules::approval::Policy;
 use crate::rules::event::{EventKind, Place};
@@ -53,6 +54,7 @@ pub struct Builder {
     scenario: Option<Arc<str>>,
     journal: Option<SessionJournal>,
     approvals: Policy,
+    slots: Option<Slots>,
 }
 
 impl Coordinator {
@@ -80,6 +82,7 @@ impl Builder {
             scenario: None,
             journal: None,
             approvals: Policy::default(),
+            slots: None,
         }
     }
 
@@ -113,6 +116,11 @@ impl Builder {
     /// What may run unasked; without it everything may.
     pub fn approvals(self, policy: Policy) -> Self {
         Self { approvals: policy, ..self }
+    }
+
+    /// Whose commands wait until one of these is free; without them as many run at once as agents start.
+    pub fn slots(self, slots: Slots) -> Self {
+        Self { slots: Some(slots), ..self }
     }
 
     /// What `spawn_agent` can make.
@@ -178,6 +186,7 @@ impl Builder {
             order: Mutex::default(),
             waits: Mutex::default(),
             approvals: Arc::new(Approvals::new(self.approvals)),
+            slots: self.slots,
             urgent: Mutex::default(),
             tasks: TaskTracker::new(),
             drive: |session, cell| Box::pin(async move { agent::drive(&session, &cell).await }),

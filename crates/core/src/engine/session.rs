@@ -20,6 +20,7 @@ use super::ports::store::{AgentRecord, RunEnd};
 use super::ports::{Clock, ModelFactory, ToolSpec, Workplace};
 use super::report::Report;
 use super::session_budget::SessionBudget;
+use super::slots::Slots;
 use super::templates::Templates;
 use super::until::until;
 use crate::rules::conversation::{MessageKey, Usage};
@@ -134,6 +135,13 @@ pub enum ActivityKind {
         /// The tool.
         name: Arc<str>,
     },
+    /// A slot for this call: as many commands run as may at once.
+    Slot {
+        /// The call.
+        id: CallId,
+        /// The tool.
+        name: Arc<str>,
+    },
     /// A person's word on this call.
     Approval {
         /// The call.
@@ -217,6 +225,8 @@ pub(crate) struct Session {
     pub(crate) order: Mutex<Vec<AgentName>>,
     pub(crate) waits: Mutex<Waits>,
     pub(crate) approvals: Arc<Approvals>,
+    /// In which commands run, where as many as agents start are too many.
+    pub(crate) slots: Option<Slots>,
     pub(crate) budget: SessionBudget,
     pub(crate) fences: Arc<Fences>,
     pub(crate) spawns: Arc<Spawns>,

@@ -187,12 +187,9 @@ const NEW_TIME: i32 = 0x80;
 /// Put words into the terminal's input, as if a person had typed them.
 const TERMINAL: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSETD];
 
-/// Calls that are told apart one after another; more are told apart by ranges first. The system
-/// tries all calls there are when a filter is applied, so a long chain costs each command a third
-/// of a millisecond.
-const CHAIN: usize = 4;
+/// What each compiled filter begins with: the check of the processor (three), and the call's number is loaded.
+const PREAMBLE: usize = 4;
 
-const LOAD_NUMBER: u16 = 0x20;
 const JUMP: u16 = 0x05;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
 const RETURN: u16 = 0x06;
@@ -210,7 +207,7 @@ pub(crate) fn filter(sockets: Sockets, around: Around) -> Result<Filter, String>
         format!("system calls can't be filtered on {}: {error}", std::env::consts::ARCH)
     };
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|e| failed(&e))?;
-    join(chains(sockets, around).map_err(|e| failed(&e))?, arch).map_err(|e| failed(&e))
+    join(calls(sockets, around).map_err(|e| failed(&e))?, arch).map_err(|e| failed(&e))
 }
 
 /// Applies a filter to this process and all it will start, for good.
@@ -218,8 +215,8 @@ pub(crate) fn apply(filter: &Filter) -> Result<(), seccompiler::Error> {
     seccompiler::apply_filter(&unpack(filter))
 }
 
-/// The rules by number, in chains of which each has one error.
-fn chains(sockets: Sockets, around: Around) -> Made<Vec<(Rules, i32)>> {
+/// What becomes of each call that isn't simply allowed: the rules by which it is refused, and with which error.
+fn calls(sockets: Sockets, around: Around) -> Made<BTreeMap<u32, (Vec<SeccompRule>, i32)>> {
     let mut all = vec![
         (refused()?, libc::EPERM),
         (as_owner()?, libc::EPERM),
@@ -230,49 +227,93 @@ fn chains(sockets: Sockets, around: Around) -> Made<Vec<(Rules, i32)>> {
         all.extend([(to_others()?, libc::EPERM), (whole(LASTING), libc::ENOSYS)]);
     }
     let flat = all.into_iter().flat_map(|(rules, errno)| rules.into_iter().map(move |rule| (rule, errno)));
-    let mut flat: Vec<_> = flat.collect();
-    flat.sort_by_key(|((call, _), _)| *call);
-    let mut chains: Vec<(Rules, i32)> = Vec::new();
-    for ((call, rules), errno) in flat {
-        match chains.last_mut().filter(|(chain, of)| *of == errno && chain.len() < CHAIN) {
-            Some((chain, _)) => _ = chain.insert(call, rules),
-            None => chains.push((Rules::from([(call, rules)]), errno)),
-        }
-    }
-    Ok(chains)
+    Ok(flat.map(|((call, rules), errno)| (number(call), (rules, errno))).collect())
 }
 
-/// One program: which chain it is, by the number, and then the chains.
-fn join(chains: Vec<(Rules, i32)>, arch: TargetArch) -> Made<Filter> {
-    let starts: Vec<u32> = chains.iter().map(|(chain, _)| first(chain)).collect();
-    let programs: Vec<_> =
-        chains.into_iter().map(|(rules, errno)| compile(rules, errno, arch)).collect::<Made<_>>()?;
-    // To load the number, to refuse what is beyond all, two for each chain, one for the last.
-    let mut before_chain = 3 + 2 * starts.len() - 1;
-    let mut head = vec![
-        instruction(LOAD_NUMBER, 0, 0, 0),
-        instruction(JUMP_IF_AT_LEAST, 0, 1, X32),
-        instruction(RETURN, 0, 0, libc::SECCOMP_RET_KILL_PROCESS),
-    ];
-    for (at, program) in programs.iter().enumerate() {
-        if let Some(next) = starts.get(at + 1) {
-            head.push(instruction(JUMP_IF_AT_LEAST, 1, 0, *next));
-        }
-        // Counted from behind this one.
-        let far = before_chain - (head.len() + 1);
-        head.push(instruction(JUMP, 0, 0, u32::try_from(far).unwrap_or(u32::MAX)));
-        before_chain += program.len();
-    }
-    Ok(pack(&[head, programs.concat()].concat()))
+fn number(call: i64) -> u32 {
+    u32::try_from(call).unwrap_or(u32::MAX)
 }
 
-fn first(chain: &Rules) -> u32 {
-    chain.keys().next().and_then(|call| u32::try_from(*call).ok()).unwrap_or(0)
+/// What becomes of the calls from a number on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goal {
+    /// This answer.
+    Answer(u32),
+    /// What the instructions from this place on say.
+    Place(usize),
+}
+
+/// One program: it finds the call by halves, since the system tries all calls there are when a filter is applied, for
+/// each command; and then looks at the call's arguments, where those decide.
+fn join(calls: BTreeMap<u32, (Vec<SeccompRule>, i32)>, arch: TargetArch) -> Made<Filter> {
+    let nothing = Rules::from([(0, Vec::new())]);
+    let mut head = compile(nothing, libc::EPERM, arch)?;
+    head.truncate(PREAMBLE);
+    head.push(instruction(JUMP_IF_AT_LEAST, 0, 1, X32));
+    head.push(instruction(RETURN, 0, 0, libc::SECCOMP_RET_KILL_PROCESS));
+    let allowed = Goal::Answer(SeccompAction::Allow.into());
+    let (mut areas, mut body) = (vec![(0, allowed)], Vec::new());
+    for (call, (rules, errno)) in calls {
+        let goal = if rules.is_empty() {
+            Goal::Answer(refusal(errno).into())
+        } else {
+            let place = body.len();
+            body.extend(compile(Rules::from([(call.into(), rules)]), errno, arch)?.drain(PREAMBLE..));
+            Goal::Place(place)
+        };
+        enter(&mut areas, call, goal);
+        enter(&mut areas, call + 1, allowed);
+    }
+    let behind = head.len() + length_of_search(areas.len());
+    search(&areas, behind, &mut head)?;
+    Ok(pack(&[head, body].concat()))
+}
+
+/// From this number on that holds, until another one is entered.
+fn enter(areas: &mut Vec<(u32, Goal)>, from: u32, goal: Goal) {
+    areas.pop_if(|(start, _)| *start == from);
+    if areas.last().is_none_or(|(_, last)| *last != goal) {
+        areas.push((from, goal));
+    }
+}
+
+/// Goes by halves to what becomes of the number. The places are those `behind` the search.
+fn search(areas: &[(u32, Goal)], behind: usize, head: &mut Vec<sock_filter>) -> Made<()> {
+    let (low, high) = areas.split_at(areas.len() / 2);
+    match (low, high) {
+        (_, []) => {}
+        ([], [(_, Goal::Answer(answer)), ..]) => head.push(instruction(RETURN, 0, 0, *answer)),
+        ([], [(_, Goal::Place(place)), ..]) => {
+            // Counted from behind this one.
+            let far = fit(behind + place - (head.len() + 1))?;
+            head.push(instruction(JUMP, 0, 0, far));
+        }
+        (_, [(start, _), ..]) => {
+            let far = fit(length_of_search(low.len()))?;
+            head.push(instruction(JUMP_IF_AT_LEAST, far, 0, *start));
+            search(low, behind, head)?;
+            search(high, behind, head)?;
+        }
+    }
+    Ok(())
+}
+
+/// An end for each area, and a question between any two.
+fn length_of_search(areas: usize) -> usize {
+    (2 * areas).saturating_sub(1)
+}
+
+/// How far a jump goes, as an instruction has it.
+fn fit<T: TryFrom<usize>>(far: usize) -> Made<T> {
+    T::try_from(far).map_err(|_| seccompiler::BackendError::FilterTooLarge(far))
+}
+
+fn refusal(errno: i32) -> SeccompAction {
+    SeccompAction::Errno(errno.unsigned_abs())
 }
 
 fn compile(rules: Rules, errno: i32, arch: TargetArch) -> Made<BpfProgram> {
-    let refuse = SeccompAction::Errno(errno.unsigned_abs());
-    BpfProgram::try_from(SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?)
+    BpfProgram::try_from(SeccompFilter::new(rules, SeccompAction::Allow, refusal(errno), arch)?)
 }
 
 fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
@@ -433,6 +474,30 @@ mod tests {
         }
     }
 
+    /// F2: what counts is how many instructions a call takes.
+    #[test]
+    fn a_call_is_found_by_halves() {
+        for around in [Around::Own, Around::Machine] {
+            let program = unpack(&filter(Sockets { network: false, unix: true }, around).unwrap());
+            let calls = 0..460_u32;
+            let steps: usize = calls.clone().map(|call| counted(&program, call, &[0; 3]).1).sum();
+            assert!(
+                program.len() <= 600 && steps <= 13 * calls.len(),
+                "{} long, {steps} in all",
+                program.len()
+            );
+        }
+    }
+
+    #[test]
+    fn every_compiled_filter_begins_alike() {
+        let arch = TargetArch::try_from(std::env::consts::ARCH).unwrap();
+        let made = |rules| compile(rules, libc::EPERM, arch).unwrap();
+        let (whole, some) = (made(whole(&[libc::SYS_mount])), made(refused().unwrap()));
+        assert_eq!(whole[..PREAMBLE], some[..PREAMBLE]);
+        assert_ne!(whole[PREAMBLE], some[PREAMBLE]);
+    }
+
     /// C18.
     #[test]
     fn no_call_makes_a_program_that_runs_as_its_owner() {
@@ -479,6 +544,11 @@ mod tests {
 
     /// As the kernel would: only what a filter is made of.
     fn run(program: &[sock_filter], call: u32, arguments: &[u64]) -> u32 {
+        counted(program, call, arguments).0
+    }
+
+    /// With how many instructions that took.
+    fn counted(program: &[sock_filter], call: u32, arguments: &[u64]) -> (u32, usize) {
         let arch = match std::env::consts::ARCH {
             "x86_64" => 0xc000_003e,
             "aarch64" => 0xc000_00b7,
@@ -489,10 +559,11 @@ mod tests {
             data.extend([*argument as u32, (argument >> 32) as u32]);
         }
         data.resize(16, 0);
-        let (mut at, mut value) = (0, 0);
+        let (mut at, mut value, mut steps) = (0, 0, 0);
         loop {
             let i = &program[at];
             at += 1;
+            steps += 1;
             let jump = |holds: bool| usize::from(if holds { i.jt } else { i.jf });
             match i.code {
                 0x20 => value = data[i.k as usize / 4],
@@ -501,7 +572,7 @@ mod tests {
                 0x15 => at += jump(value == i.k),
                 0x25 => at += jump(value > i.k),
                 0x35 => at += jump(value >= i.k),
-                0x06 => return i.k,
+                0x06 => return (i.k, steps),
                 other => panic!("{other:#x}"),
             }
         }

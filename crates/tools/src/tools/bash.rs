@@ -88,8 +88,8 @@ impl Tool for Bash {
 
     fn traits(&self, call: &ToolUse) -> CallTraits {
         match call.input.get("command").and_then(Value::as_str) {
-            Some(command) => CallTraits::SERIAL.about(command),
-            None => CallTraits::SERIAL,
+            Some(command) => CallTraits::COMMAND.about(command),
+            None => CallTraits::COMMAND,
         }
     }
 

@@ -10,6 +10,7 @@ mod ending;
 mod guard;
 mod left;
 mod model_phase;
+mod queue;
 mod records;
 mod results;
 mod stream;
@@ -159,6 +160,7 @@ impl Driver {
             let step = self.next_step();
             self.tell_results().await;
             if !matches!(step, Step::RunTools(_)) {
+                self.bench.queue.leave();
                 self.session.workplace.turn_ended(&self.cell.name, self.run.id(), turn);
             }
             match step {

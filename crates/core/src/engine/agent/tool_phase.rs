@@ -9,6 +9,7 @@ use tokio_util::sync::{CancellationToken, ReusableBoxFuture};
 use super::Driver;
 use super::asking::{Requests, answered};
 use super::guard::words_of;
+use super::queue::{Queue, Starting};
 use crate::engine::journal::Draft;
 use crate::engine::output::{Capped, RESULT, capped};
 use crate::engine::ports::{CallTraits, Output, Phase, Returned, Tool, ToolCall};
@@ -28,6 +29,7 @@ pub(super) struct Bench {
     tasks: JoinSet<Returned>,
     running: HashMap<Id, RunningCall>,
     pub(super) requests: Requests,
+    pub(super) queue: Queue,
     /// Something ended or was skipped, so the rules are to be asked.
     pub(super) news: bool,
     cut_by_mail: bool,
@@ -79,6 +81,7 @@ impl Bench {
 
     /// What has not ended by now is waited for no longer.
     pub(super) fn abandon(&mut self) {
+        self.queue.leave();
         self.running.clear();
         self.tasks.abort_all();
     }
@@ -93,6 +96,7 @@ impl Bench {
 enum Woken {
     Call(Result<(Id, Returned), JoinError>),
     Answer,
+    Slot,
     Cut,
     Late(Late),
     Shutdown,
@@ -140,7 +144,8 @@ impl Driver {
             calls.into_iter().filter_map(|index| Some((index, self.asked(index)?.clone()))).collect();
         let mut draft = Draft::default();
         let admitted = self.admit(&mut draft, asked);
-        for (index, call) in &admitted {
+        let starting = self.with_slots(admitted);
+        for (index, call, _) in &starting {
             let batch = self.run.tools().map_or(0, |turn| turn.batch(*index));
             let (tool, name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
             draft.tell(self.place(), EventKind::ToolStarted { tool, name, input, batch });
@@ -155,11 +160,11 @@ impl Driver {
                 return;
             }
         }
-        for (index, call) in admitted {
+        for (index, call, slot) in starting {
             // What came while that was recorded: it never runs, though it was told to start.
             match self.mailbox().cause().filter(|_| self.work.is_cancelled()) {
                 Some(cause) => self.cut_at_its_start(index, &cause),
-                None => self.spawn(index, call),
+                None => self.spawn((index, call, slot)),
             }
         }
         fail::point("tools_started");
@@ -187,7 +192,7 @@ impl Driver {
         }
     }
 
-    fn spawn(&mut self, index: usize, call: ToolUse) {
+    fn spawn(&mut self, (index, call, slot): Starting) {
         let known = || self.body.equipment.as_ref().map(|equipment| equipment.specs.clone());
         let tool = self.tool(&call).ok_or_else(|| known().unwrap_or_default());
         let (session, now) = (self.session.clone(), self.session.clock.now());
@@ -206,6 +211,7 @@ impl Driver {
             output: output.clone(),
         };
         let task = self.bench.tasks.spawn(async move {
+            let _slot = slot;
             match tool {
                 Ok(tool) => tool.call(call).await,
                 Err(known) => tools::no_such_tool(&session, &known, &call).await,
@@ -218,13 +224,16 @@ impl Driver {
     async fn wait_for_calls(&mut self) {
         loop {
             self.collect_ended();
-            let waits = !self.bench.running.is_empty() || !self.bench.requests.is_empty();
+            let waits = !self.bench.running.is_empty()
+                || !self.bench.requests.is_empty()
+                || self.bench.queue.is_waiting();
             if std::mem::take(&mut self.bench.news) || !waits {
                 break;
             }
             match self.woken().await {
                 Woken::Call(ended) => self.came(ended),
                 Woken::Answer => self.take_answers(),
+                Woken::Slot => self.bench.news = true,
                 Woken::Cut => {
                     self.session.clock.turn(Phase::Cut(self.cell.index)).await;
                     self.collect_ended();
@@ -251,6 +260,7 @@ impl Driver {
             () = self.work.cancelled(), if !mail && !for_good => Woken::Cut,
             () = self.session.shutting_down.cancelled(), if !self.bench.hurries => Woken::Shutdown,
             () = answers => Woken::Answer,
+            () = self.bench.queue.comes() => Woken::Slot,
             calls = late => Woken::Late(calls),
         }
     }
@@ -348,6 +358,8 @@ impl Driver {
             causes.push(cause);
         }
         for cause in causes {
+            // What waits for a slot is skipped.
+            self.bench.queue.leave();
             let abort = self.run.tools().map(|turn| turn.cut(&cause, now)).unwrap_or_default();
             self.abort(&abort, now);
             self.withdraw_requests(&cause.by());

@@ -38,14 +38,24 @@ pub struct CallTraits {
     pub effect: Effect,
     /// What rules' patterns are held against: the command, or the path relative to the root.
     pub subject: Option<Arc<str>>,
+    /// Whether it runs a command: as many as there are slots run at once in a process.
+    pub command: bool,
 }
 
 impl CallTraits {
     /// A call that changes things and can be aborted.
-    pub const SERIAL: Self =
-        Self { safe: false, abortable: true, edits: None, effect: Effect::Runs, subject: None };
+    pub const SERIAL: Self = Self {
+        safe: false,
+        abortable: true,
+        edits: None,
+        effect: Effect::Runs,
+        subject: None,
+        command: false,
+    };
     /// A call that only reads.
     pub const SAFE: Self = Self { safe: true, effect: Effect::Reads, ..Self::SERIAL };
+    /// A call that runs a command.
+    pub const COMMAND: Self = Self { command: true, ..Self::SERIAL };
     /// A call that talks to the coordinator and changes nothing in the world.
     pub const COORDINATES: Self = Self { effect: Effect::Coordinates, ..Self::SERIAL };
 

@@ -143,6 +143,7 @@ impl Tool for SimulatedTool {
             edits: file.clone().filter(|_| effect == Effect::Edits),
             effect,
             subject: file.or_else(command),
+            command: false,
         }
     }
 
