@@ -13,6 +13,7 @@ use midturn_view::inbox::{Need, Told};
 use midturn_view::patch::Patch;
 use midturn_view::review;
 use midturn_wire::agent::Context;
+use midturn_wire::work::Conflict;
 use ratatui::layout::Size;
 
 use crate::changes::{Changes, Remark, Remarks};
@@ -95,6 +96,8 @@ pub struct Facts {
     pub branch: Option<String>,
     /// The limit that it has reached.
     pub limit: Option<String>,
+    /// The merge of its branch that would not go.
+    pub conflict: Option<Conflict>,
 }
 
 impl Facts {
@@ -260,6 +263,8 @@ pub struct State {
     pub inbox: Vec<Need>,
     /// After which event that was made.
     pub inbox_seq: u64,
+    /// What waits has changed, and no event has told.
+    pub inbox_due: bool,
     /// What of it is chosen; the first without it.
     pub inbox_chosen: Option<String>,
     /// What of it was told, or seen.
@@ -321,6 +326,7 @@ impl State {
             last: BTreeMap::new(),
             inbox: Vec::new(),
             inbox_seq: 0,
+            inbox_due: false,
             inbox_chosen: None,
             told: Told::default(),
             looked: Looked::default(),

@@ -386,6 +386,12 @@ impl Host for Carrier {
         self.joined.live()
     }
 
+    fn unseen(&self, session: &SessionId, need: String) {
+        if let Some(telling) = self.begun(session.as_str()).and_then(|begun| begun.notifying) {
+            telling.unseen(need);
+        }
+    }
+
     async fn begin(self: Arc<Self>, session: NewSession) -> Result<Entered, HostError> {
         let audience = Audience { answers: session.answers, ..Audience::default() };
         let task = prepare::task(&session.task.0)?.to_owned();

@@ -32,7 +32,7 @@ mod virtual_clock;
 
 pub use approvals::{AnswerError, Approval, Attached, Meant};
 pub use builder::{Builder, StartError};
-pub use coordinator::{AgentStatus, Coordinator};
+pub use coordinator::{AgentStatus, Conflict, Coordinator};
 pub use limits::RaiseError;
 pub use mailbox::{Mailbox, Pushed, Queued, Resume, StopOrder, Stopped, TakenBack};
 pub use receipts::Receipt;

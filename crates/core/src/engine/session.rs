@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::approvals::Approvals;
 use super::body::Body;
+use super::coordinator::Conflict;
 use super::fence::{Around, Fence, Fences, Spawns};
 use super::journal::Journal;
 use super::mailbox::{Mailbox, Queued};
@@ -71,6 +72,8 @@ pub(crate) struct AgentState {
     /// What it may use, and what it has used. Here, so that a person can set it while it works.
     pub(crate) budget: Budget,
     pub(crate) last_end: Option<RunEnd>,
+    /// The last merge of its branch, if that conflicted and none has gone through since. In no record: git has the branch.
+    pub(crate) conflict: Option<Conflict>,
     pub(crate) plan: Vec<PlanStep>,
     /// What a call has taken to tell in its result, which is not recorded yet.
     pub(crate) claims: HashMap<CallId, Claimed>,
