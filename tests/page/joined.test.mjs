@@ -83,7 +83,7 @@ test('a joined session is seen on the page, and corrected in the middle of its t
       // Its events fold as others do, so it has a timeline; nothing in it is played anew.
       await page.getByRole('tab', { name: 'Timeline' }).click();
       const chart = page.getByRole('group', { name: 'Timeline of the session' });
-      await chart.getByRole('button', { name: /^main: Bash make second, skipped: it never ran/ }).first().waitFor({ state: 'attached' });
+      await chart.getByRole('button', { name: /^main: Bash, skipped: it never ran/ }).first().waitFor({ state: 'attached' });
       await chart.getByRole('button', { name: 'main: 1 message injected at C, 1 call skipped' }).waitFor({ state: 'attached' });
       await chart.getByRole('button', { name: /^user to main, next_boundary: The name is load_from/ }).focus();
       assert.equal(await page.getByRole('button', { name: 'Move it' }).count(), 0);

@@ -218,6 +218,8 @@ test('a session that nobody carries takes no comments on its diff until it is re
     await page.getByText('This session is only stored.').waitFor();
     assert.equal(await button(page, 'main.rs:2').count(), 0);
     await page.getByRole('button', { name: 'Resume it' }).click();
+    await page.getByRole('textbox', { name: 'Message to lead' }).waitFor();
+    await tab(page, 'Diff');
     await commented(page, 'main.rs:2', 'Say read, not load.');
     await diff(page).getByRole('button', { name: 'Send 1 comment', exact: true }).click();
     await below(page, 'load();').getByText(/✓ Message injected at the start of a run/).waitFor();

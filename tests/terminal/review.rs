@@ -98,8 +98,9 @@ async fn a_comment_on_a_subagents_branch_sent_in_the_third_of_its_six_calls_is_i
     let model = ground.scripted("review_branch");
     let terminal = ground.midturn(USUAL, &["run", "--no-sandbox", "--model", &model, "Go."]);
     let is_third = |line: &String| line.contains("worker-3") && line.contains(" running ");
-    terminal.sees("worker").await;
-    terminal.send(&["M-2"]);
+    // Who works is above who waits.
+    terminal.wait_until("its third", |screen| screen.iter().any(|line| line.contains("go-3"))).await;
+    terminal.send(&["M-1"]);
     terminal.wait_until("its third", |screen| screen.iter().any(is_third)).await;
     terminal.send(&["M-d"]);
     terminal.sees("> ── README ──").await;

@@ -193,9 +193,10 @@ impl Telling {
         Self { task: Mutex::new(Some(AbortOnDropHandle::new(task))), unseen }
     }
 
-    /// Nobody looks at this who could see it.
-    pub(crate) fn unseen(&self, need: String) {
-        if self.unseen.try_send(need).is_err() {
+    /// Nobody looks at this who could see it; `telling` is of its session, where something is told at all.
+    pub(crate) fn unseen(telling: Option<Arc<Self>>, need: String) {
+        let taken = telling.map(|telling| telling.unseen.try_send(need));
+        if taken.is_some_and(|taken| taken.is_err()) {
             tracing::warn!("notify.command: not run, too many wait already");
         }
     }

@@ -12,8 +12,7 @@ use midturn_view::fold::Session;
 use midturn_view::inbox::{Need, Told};
 use midturn_view::patch::Patch;
 use midturn_view::review;
-use midturn_wire::agent::Context;
-use midturn_wire::work::Conflict;
+use midturn_wire::{agent::Context, work::Conflict};
 use ratatui::layout::Size;
 
 use crate::changes::{Changes, Remark, Remarks};
@@ -21,7 +20,7 @@ use crate::composer::Composer;
 use crate::composer::drafts::Saved;
 use crate::effect::Outgoing;
 use crate::layouts::Layouts;
-use crate::look::Tone;
+use crate::look::{Tone, dollars};
 use crate::older::Older;
 use crate::player::Player;
 use crate::settings::Settings;
@@ -105,11 +104,6 @@ impl Facts {
     pub(crate) fn money(&self) -> Option<String> {
         self.cost.map(|cost| dollars(cost, self.is_about))
     }
-}
-
-/// `$0.38`; `~` before what is counted with the table of prices.
-pub(crate) fn dollars(cost: Money, is_about: bool) -> String {
-    format!("{}${cost}", if is_about { "~" } else { "" })
 }
 
 /// A sentence for the person.
@@ -263,8 +257,6 @@ pub struct State {
     pub inbox: Vec<Need>,
     /// After which event that was made.
     pub inbox_seq: u64,
-    /// What waits has changed, and no event has told.
-    pub inbox_due: bool,
     /// What of it is chosen; the first without it.
     pub inbox_chosen: Option<String>,
     /// What of it was told, or seen.
@@ -326,7 +318,6 @@ impl State {
             last: BTreeMap::new(),
             inbox: Vec::new(),
             inbox_seq: 0,
-            inbox_due: false,
             inbox_chosen: None,
             told: Told::default(),
             looked: Looked::default(),

@@ -17,12 +17,11 @@ use midturn_wire::replay::Played;
 use midturn_wire::session::{NewSession, Remove, Removed};
 use parking_lot::Mutex;
 
-use super::carry;
 use super::holding::Holding;
 use super::joined::JoinedSessions;
 use super::living::Living;
 use super::safety::Safety;
-use super::what_if;
+use super::{carry, what_if};
 use crate::args::LayerArgs;
 use crate::config::Config;
 use crate::env::Env;
@@ -255,9 +254,8 @@ impl Carrier {
         let is_shown = audience.answers && audience.console.is_some();
         let own = Own::of(prepared.config.general.notify.command.as_deref()).filter(|_| !is_shown);
         let follower = Follower::new(feed.clone(), self.holding.archive.clone(), record.id.clone());
-        let own =
-            own.map(|own| (own, follower, journal.as_ref().map(SessionJournal::view).unwrap_or_default()));
         let known = || journal.as_ref().map(SessionJournal::view).unwrap_or_default();
+        let own = own.map(|own| (own, follower, known()));
         let spans = self.telemetry.as_ref().map(|telemetry| telemetry.observer(&record.id, known()));
         let always: [Arc<dyn Observer>; 2] = [feed.clone(), figures];
         let observers = always.into_iter().chain(spans).collect();
@@ -387,9 +385,7 @@ impl Host for Carrier {
     }
 
     fn unseen(&self, session: &SessionId, need: String) {
-        if let Some(telling) = self.begun(session.as_str()).and_then(|begun| begun.notifying) {
-            telling.unseen(need);
-        }
+        Telling::unseen(self.begun(session.as_str()).and_then(|begun| begun.notifying), need);
     }
 
     async fn begin(self: Arc<Self>, session: NewSession) -> Result<Entered, HostError> {

@@ -9,7 +9,7 @@ use super::ports::store::RunEnd;
 use super::ports::{Diff, Merge, StoreError, ToolError};
 use super::receipts::Receipt;
 use super::send::{self, Delivery, Message};
-use super::session::{Activity, AgentCell, Session};
+use super::session::{Activity, AgentCell, Conflict, Session};
 use super::spawn::{self, SpawnError};
 use super::stop::{self, StopError, StopReply};
 use super::templates::AgentSpec;
@@ -70,17 +70,6 @@ pub struct AgentStatus {
     pub conflict: Option<Conflict>,
     /// Its plan.
     pub plan: Vec<PlanStep>,
-}
-
-/// A merge of an agent's branch that would not go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
-    /// The agent's current or last run when it was tried.
-    pub run: RunId,
-    /// When, in the session's time.
-    pub at: Micros,
-    /// The files that conflict; the first of them where they are many.
-    pub files: Vec<String>,
 }
 
 /// So many files of a conflict are remembered.

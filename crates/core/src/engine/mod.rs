@@ -32,13 +32,13 @@ mod virtual_clock;
 
 pub use approvals::{AnswerError, Approval, Attached, Meant};
 pub use builder::{Builder, StartError};
-pub use coordinator::{AgentStatus, Conflict, Coordinator};
+pub use coordinator::{AgentStatus, Coordinator};
 pub use limits::RaiseError;
 pub use mailbox::{Mailbox, Pushed, Queued, Resume, StopOrder, Stopped, TakenBack};
 pub use receipts::Receipt;
 pub use resume::Resumed;
 pub use send::{Delivery, Message};
-pub use session::{Activity, ActivityKind};
+pub use session::{Activity, ActivityKind, Conflict};
 pub use spawn::SpawnError;
 pub use stop::{StopError, StopReply};
 pub use templates::{AgentSpec, NoTemplates, Templates};

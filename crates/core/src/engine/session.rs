@@ -13,7 +13,6 @@ use tokio_util::task::TaskTracker;
 
 use super::approvals::Approvals;
 use super::body::Body;
-use super::coordinator::Conflict;
 use super::fence::{Around, Fence, Fences, Spawns};
 use super::journal::Journal;
 use super::mailbox::{Mailbox, Queued};
@@ -105,6 +104,17 @@ impl Claimed {
             Self::Awaited(..) => Arc::default(),
         }
     }
+}
+
+/// A merge of an agent's branch that would not go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The agent's current or last run when it was tried.
+    pub run: RunId,
+    /// When, in the session's time.
+    pub at: Micros,
+    /// The files that conflict; the first of them where they are many.
+    pub files: Vec<String>,
 }
 
 /// Something that is under way.

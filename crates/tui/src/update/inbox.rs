@@ -11,16 +11,18 @@ use crate::look::Tone;
 use crate::settings::Notify;
 use crate::state::{Looked, Pane, Standing, State};
 
+/// Of no event: what waits has changed, and none has told.
+pub(super) const NONE: u64 = u64::MAX;
+
 /// What follows for the inbox from whatever happened.
 pub(super) fn settle(state: &mut State, effects: &mut Vec<Effect>) {
     let seq = state.session.view().seq();
-    if state.is_loading() || seq == state.inbox_seq && !state.inbox_due {
+    if state.is_loading() || seq == state.inbox_seq {
         return;
     }
     // What was there when it was opened is on the screen, which somebody has just opened.
     let looks = state.inbox_seq == 0 && state.opening.last_seq > 0 || is_looked_at(state);
     state.inbox_seq = seq;
-    state.inbox_due = false;
     if matches!(state.standing, Standing::Stored(_)) {
         // It is read, and nobody in it waits.
         return state.inbox.clear();
