@@ -187,10 +187,13 @@ pub(crate) struct Telling {
 
 impl Telling {
     /// Begins to. What `known` knows of was there before.
-    pub(crate) fn start(own: Own, follower: Follower, known: View, coordinator: Coordinator) -> Self {
+    pub(crate) fn start(
+        (own, follower, known): (Own, Follower, View),
+        coordinator: Coordinator,
+    ) -> Arc<Self> {
         let (unseen, waiting) = mpsc::channel(QUEUE);
         let task = tokio::spawn(own.follow(follower, known, coordinator, waiting));
-        Self { task: Mutex::new(Some(AbortOnDropHandle::new(task))), unseen }
+        Arc::new(Self { task: Mutex::new(Some(AbortOnDropHandle::new(task))), unseen })
     }
 
     /// Nobody looks at this who could see it; `telling` is of its session, where something is told at all.
@@ -247,9 +250,9 @@ mod tests {
     fn what_waits_is_told_once_while_nobody_is_there_or_nobody_who_is_looks() {
         let mut due = Due::default();
         let [first, second, third] = [need(1), need(2), need(3)];
-        due.known(&[first.clone()]);
+        due.known(std::slice::from_ref(&first));
         let all = [first.clone(), second.clone(), third.clone()];
-        assert_eq!(due.now(&all[..2], false), [second.clone()], "nobody is there");
+        assert_eq!(due.now(&all[..2], false), all[1..2], "nobody is there");
         assert!(due.now(&all, true).is_empty(), "somebody is there");
         due.unseen(third.id.clone());
         due.unseen(second.id.clone());

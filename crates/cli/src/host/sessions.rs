@@ -270,9 +270,7 @@ impl Carrier {
         let coordinator = coordinator.await.inspect_err(|_| feed.end())?;
         let shared = safety.shared().map(str::to_owned);
         let live = Live { record, epoch, lead: Some(lead.clone()), shared, coordinator, feed };
-        let notifying = own.map(|(own, follower, known)| {
-            Arc::new(Telling::start(own, follower, known, live.coordinator.clone()))
-        });
+        let notifying = own.map(|own| Telling::start(own, live.coordinator.clone()));
         let begun = Begun { live, lead, safety, attached: None, notifying, team: prepared.team.clone() };
         self.sessions.enter(&begun).await?;
         let attached = audience.answers.then(|| Arc::new(begun.live.coordinator.attach()));
