@@ -162,8 +162,11 @@ test("a subagent's branch is looked at and merged, and a conflict is named", () 
   const write = (id, text) => bash(id, `echo ${text} > story.txt`);
   const worker = (name, text) => subagent(name, `      - tools:\n${write(`${name}1`, text)}${heard('Written.')}`);
   return shown(lead(heard('Ready.')) + worker('first', 'of-the-first') + worker('second', 'of-the-second'), async (all) => {
-    const { page, ground, session } = all;
+    const { page, ground, session, context } = all;
     await says(page, 'Ready.');
+    const other = await context.newPage();
+    await other.goto(ground.link(session));
+    await says(other, 'Ready.');
     for (const name of ['first', 'second']) await ground.ask('POST', `sessions/${session}/agents`, { name, prompt: 'Write.' });
     for (const name of ['first', 'second']) {
       await board(page, name).click();
@@ -184,7 +187,30 @@ test("a subagent's branch is looked at and merged, and a conflict is named", () 
     const left = execFileSync('git', ['status', '--porcelain', '-uno'], { cwd: ground.path('project'), encoding: 'utf8' });
     assert.equal(left, '', 'a conflict leaves nothing in the project');
     await page.getByRole('button', { name: /^Inbox/ }).click();
-    await page.getByRole('dialog').getByRole('button', { name: "second can't be merged: conflicts in story.txt" }).waitFor();
+    const line = 'second could not be merged: conflicts in story.txt';
+    await page.getByRole('dialog').getByRole('button', { name: line }).waitFor();
+    await page.keyboard.press('Escape');
+
+    // Whoever else looks sees it, and so does this page when it is loaded anew.
+    const listed = async (page) => {
+      await page.getByRole('button', { name: /^Inbox/ }).click();
+      const button = page.getByRole('dialog').getByRole('button', { name: line });
+      await until('the inbox is there', async () => (await page.getByRole('dialog').count()) === 1);
+      return button;
+    };
+    await (await listed(other)).waitFor();
+    await page.reload();
+    await (await listed(page)).click();
+    await page.getByRole('tab', { name: 'Diff', selected: true }).waitFor();
+    const waiting = () => ground.says('ps', '--waiting').split('\n').includes(line);
+    assert.ok(waiting(), ground.says('ps', '--waiting'));
+
+    // Until it goes, whoever merges it.
+    ground.git('reset', '--quiet', '--hard', 'HEAD~');
+    assert.match(ground.says('merge', 'second', '--session', session), /^merged the branch of second/);
+    assert.equal(waiting(), false);
+    await other.getByRole('dialog').getByRole('button', { name: line }).waitFor({ state: 'detached' });
+    await (await listed(page)).waitFor({ state: 'detached' });
   });
 });
 

@@ -1,10 +1,11 @@
 // What waits for the person: listed, told once to whoever doesn't look and has asked for that, and where it leads.
 
 import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
 
-import { lead, shown, until } from './ground.mjs';
+import { Ground, lead, looking, shown, until } from './ground.mjs';
 
 const SHOTS = process.env.MIDTURN_PAGE_SHOTS;
 
@@ -201,3 +202,44 @@ test('of several tabs one tells, and none while another is looked at', () =>
     await isTold();
     assert.equal((await all()).length, 1);
   }));
+
+// > D16: What waits is told by a command of the person's own, once, when a page is there that nobody looks at
+test("a command of one's own is run once for what waits while every page that is there is looked away from, and never while one is looked at", async () => {
+  const ground = new Ground();
+  try {
+    mkdirSync(ground.path('config/midturn'));
+    writeFileSync(ground.path('config/midturn/midturn.toml'), `[notify]\ncommand = 'echo "$NEED_LINE" >> ${ground.path('told')}'\n`);
+    await ground.serve(ASKING, '--mode', 'ask');
+    const session = await ground.begin('Go.', { answers: true });
+    const lines = () => (existsSync(ground.path('told')) ? readFileSync(ground.path('told'), 'utf8').trim().split('\n') : []);
+    await looking(async (page, context) => {
+      await page.goto(ground.link(session));
+      await says(page, 'Ready.');
+      await context.addInitScript(stub);
+      await page.reload();
+      await says(page, 'Ready.');
+      const holds = await looks(page, true);
+      await until('it is looked at', async () => (await holds()) === 1);
+      await tell(ground, session, 'One.');
+      await page.getByRole('region', { name: 'lead asks' }).waitFor();
+      await answered(ground, session);
+      await says(page, 'Said one.');
+      assert.deepEqual(lines(), []);
+      await isAway(page);
+      const other = await context.newPage();
+      await other.goto(page.url());
+      await says(other, 'Said one.');
+      await isAway(other);
+      await tell(ground, session, 'Two.');
+      await until('it is told', () => lines().length > 0);
+      await answered(ground, session);
+      await says(page, 'Said two.');
+      await until('the answer, too', () => lines().length > 1);
+      await other.reload();
+      await says(other, 'Said two.');
+      assert.deepEqual(lines(), ['lead asks: bash: touch two', 'lead has ended: Said two.']);
+    });
+  } finally {
+    await ground.end();
+  }
+});

@@ -80,6 +80,13 @@ test('a joined session is seen on the page, and corrected in the middle of its t
       program.says('m2', { type: 'text', text: 'As corrected.' });
       program.hook('Stop');
       await log(page).getByText('As corrected.').first().waitFor();
+      // Its events fold as others do, so it has a timeline; nothing in it is played anew.
+      await page.getByRole('tab', { name: 'Timeline' }).click();
+      const chart = page.getByRole('group', { name: 'Timeline of the session' });
+      await chart.getByRole('button', { name: /^main: Bash, skipped: it never ran/ }).first().waitFor({ state: 'attached' });
+      await chart.getByRole('button', { name: 'main: 1 message injected at C, 1 call skipped' }).waitFor({ state: 'attached' });
+      await chart.getByRole('button', { name: /^user to main, next_boundary: The name is load_from/ }).focus();
+      assert.equal(await page.getByRole('button', { name: 'Move it' }).count(), 0);
       for (const name of ['Diff', 'Plan']) assert.equal(await page.getByRole('tab', { name }).count(), 0, name);
       assert.equal(await page.getByRole('button', { name: '+ Agent' }).count(), 0);
       if (process.env.MIDTURN_PAGE_PICTURE) await page.screenshot({ path: process.env.MIDTURN_PAGE_PICTURE });

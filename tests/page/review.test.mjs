@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import test from 'node:test';
 
-import { lead, once, shown, until } from './ground.mjs';
+import { Ground, lead, looking, once, shown, until } from './ground.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -166,4 +166,61 @@ test('a diff of 10 MiB is cut and said to be, and what was said to it stays with
     await diff(page).getByRole('button', { name: 'Send 1 comment', exact: true }).click();
     await until('it has read it', async () => (await ground.events(session, 'message_injected')).length === 1);
     await diff(page).getByText(/✓ Message injected at the start of a run/).waitFor();
+  }));
+
+test("a comment on a subagent's branch, sent in the third of its six calls, is in its next request with file, line and code, and the calls behind it do not run", async () => {
+  const ground = new Ground();
+  try {
+    // Its worktree is its own: what it waits for stands in the project.
+    const six = SIX.replace('-e b3', `-e ${ground.path('project/b3')}`).split('model:\n')[1];
+    const spawn = `      - tools: [{id: s1, name: spawn_agent, input: {name: worker, prompt: Go.}}]\n${heard('Both of us.', 'Heard.')}`;
+    await ground.serve(`${lead(spawn)}  - name: worker\n    start: spawned\n    model:\n${six}`);
+    const session = await ground.begin();
+    await looking(async (page) => {
+      await page.goto(ground.link(session));
+      const named = page.locator('.name').getByText('worker', { exact: true });
+      await page.getByRole('navigation', { name: 'Agents' }).getByRole('button').filter({ has: named }).click();
+      await log(page).locator('pre.tail', { hasText: 'b3 begun' }).waitFor();
+      await tab(page, 'Diff');
+      await commented(page, 'main.rs:2', 'Say load here, not open.');
+      await page.getByLabel('Mode').selectOption({ label: 'Sooner' });
+      await diff(page).getByRole('button', { name: 'Send 1 comment', exact: true }).click();
+      await below(page, 'open();').getByText('⚡ Will inject ASAP (may skip tools)').waitFor();
+      ground.write('b3');
+      await below(page, 'open();').getByText(/✓ Message injected after bash at C, 3 calls skipped, .* · answered/).waitFor();
+      await below(page, 'open();').getByText('It said: I load it.').waitFor();
+      await tab(page, 'Conversation');
+      await log(page).getByText('It loads now.', { exact: true }).waitFor();
+    });
+    const status = Object.fromEntries((await ground.events(session, 'tool_finished')).filter(({ agent }) => agent === 'worker').map(({ tool, status }) => [tool, status]));
+    assert.deepEqual(status, { b1: 'completed', b2: 'completed', b3: 'completed', b4: 'skipped', b5: 'skipped', b6: 'skipped', c1: 'completed' });
+    const { messages } = await ground.ask('GET', `sessions/${session}/agents/worker/conversation`);
+    const rows = messages.map((row) => JSON.stringify(row));
+    const words = 'main.rs:2\n   >     open();\n   Say load here, not open.';
+    const read = rows.findIndex((row) => row.includes(JSON.stringify(words).slice(1, -1)));
+    assert.ok(read > 0 && rows[read + 1].includes('I load it.'), rows.join('\n'));
+    assert.equal((await ground.ask('GET', `sessions/${session}/agents/worker`)).branch, `midturn/${session}/worker`);
+  } finally {
+    await ground.end();
+  }
+});
+
+test('a session that nobody carries takes no comments on its diff until it is resumed, which the page offers', () =>
+  shown(SIX, async ({ page, ground, session }) => {
+    await log(page).locator('pre.tail', { hasText: 'b3 begun' }).waitFor();
+    ground.write('b3');
+    await log(page).getByText('It loads now.', { exact: true }).waitFor();
+    await ground.ended('SIGTERM');
+    await ground.serve(lead(heard('Heard.')));
+    await page.goto(ground.link(session));
+    await tab(page, 'Diff');
+    await diff(page).getByText('load();').waitFor();
+    await page.getByText('This session is only stored.').waitFor();
+    assert.equal(await button(page, 'main.rs:2').count(), 0);
+    await page.getByRole('button', { name: 'Resume it' }).click();
+    await page.getByRole('textbox', { name: 'Message to lead' }).waitFor();
+    await tab(page, 'Diff');
+    await commented(page, 'main.rs:2', 'Say read, not load.');
+    await diff(page).getByRole('button', { name: 'Send 1 comment', exact: true }).click();
+    await below(page, 'load();').getByText(/✓ Message injected at the start of a run/).waitFor();
   }));

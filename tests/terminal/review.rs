@@ -1,5 +1,7 @@
 //! What a person says to lines of an agent's diff while it works.
 
+use serde_json::Value;
+
 use crate::ground::Ground;
 use crate::tmux::{Size, Terminal, USUAL, has, is_here};
 
@@ -84,6 +86,47 @@ async fn a_comment_on_a_line_sent_in_the_third_of_six_calls_is_in_the_next_reque
         let reply = log[read..].iter().find(|event| event["type"] == "model_finished").unwrap();
         assert_eq!(reply["text"], "I load it.");
     }
+}
+
+#[tokio::test]
+async fn a_comment_on_a_subagents_branch_sent_in_the_third_of_its_six_calls_is_in_its_next_request() {
+    if !is_here() {
+        return;
+    }
+    let ground = Ground::new();
+    // Its worktree is its own: what it waits for stands in the project.
+    let model = ground.scripted("review_branch");
+    let terminal = ground.midturn(USUAL, &["run", "--no-sandbox", "--model", &model, "Go."]);
+    let is_third = |line: &String| line.contains("worker-3") && line.contains(" running ");
+    // Who works is above who waits.
+    terminal.wait_until("its third", |screen| screen.iter().any(|line| line.contains("go-3"))).await;
+    terminal.send(&["M-1"]);
+    terminal.wait_until("its third", |screen| screen.iter().any(is_third)).await;
+    terminal.send(&["M-d"]);
+    terminal.sees("> ── README ──").await;
+    terminal.send(&["Down", "Down"]);
+    comments(&terminal, "> 2 + It opens.", "README:2", "Say load, please.").await;
+    terminal.send(&["C-s"]);
+    let waits = "│ ⚡ Will inject ASAP (may skip tools)";
+    sees_below(&terminal, "2 + It opens.", &["│ Say load, please.", waits]).await;
+    ground.go("worker", "3");
+    let read = "│ ✓ Message injected after bash at C, 3 calls skipped, ";
+    sees_below(&terminal, "2 + It opens.", &["│ Say load, please.", read, "│ it said: I load it."]).await;
+    terminal.send(&["Escape"]);
+    terminal.sees("It loads now.").await;
+
+    let log = ground.log();
+    let of_worker = |event: &&Value| event["agent"] == "worker";
+    let skipped = log.iter().filter(of_worker).filter(|event| event["status"] == "skipped").count();
+    assert_eq!(skipped, 3);
+    let read = log.iter().position(|event| {
+        event["type"] == "message_injected" && event["agent"] == "worker" && event["point"] == "C"
+    });
+    let read = read.unwrap();
+    let text = log[read]["text"].as_str().unwrap();
+    assert!(text.contains("README:2\n   > It opens.\n   Say load, please."), "{text}");
+    let reply = log[read..].iter().filter(of_worker).find(|event| event["type"] == "model_finished").unwrap();
+    assert_eq!(reply["text"], "I load it.");
 }
 
 #[tokio::test]

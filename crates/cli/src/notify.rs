@@ -3,6 +3,7 @@
 //! The command's text is the person's and nobody else's: what agents say reaches it as variables and on its standard
 //! input, never as a part of it.
 
+use std::collections::BTreeSet;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,14 +105,22 @@ impl Own {
         })
     }
 
-    /// Follows a session to its end, and tells what waits for a person while nobody is attached to it. What `known`
-    /// knows of was there before.
-    async fn follow(self, mut follower: Follower, known: View, coordinator: Coordinator) {
-        let (mut view, mut told) = (known, Told::default());
-        told.news(&needs(&view), true);
+    /// Follows a session to its end, and tells what waits for a person while nobody is attached to it, and what nobody looks
+    /// at who is. What `known` knows of was there before.
+    async fn follow(self, mut follower: Follower, known: View, coordinator: Coordinator, mut unseen: Unseen) {
+        let (mut view, mut due) = (known, Due::default());
+        due.known(&needs(&view));
         let session = coordinator.session_id().to_string();
         loop {
-            let event = match follower.next().await {
+            let news = tokio::select! {
+                news = follower.next() => news,
+                Some(id) = unseen.recv() => {
+                    due.unseen(id);
+                    self.tell_all(&session, due.now(&needs(&view), true)).await;
+                    continue;
+                }
+            };
+            let event = match news {
                 Ok(Some(News::Event(json))) => read(String::from_utf8_lossy(&json).into_owned()),
                 Ok(Some(News::Delta(_) | News::Rejoined)) => continue,
                 Ok(None) => return,
@@ -121,27 +130,83 @@ impl Own {
             if !view.event(&event) {
                 continue;
             }
-            let needs = needs(&view);
-            for need in told.news(&needs, coordinator.is_attended()) {
-                self.tell(&session, need).await;
-            }
+            self.tell_all(&session, due.now(&needs(&view), coordinator.is_attended())).await;
+        }
+    }
+
+    async fn tell_all(&self, session: &str, needs: Vec<Need>) {
+        for need in &needs {
+            self.tell(session, need).await;
         }
     }
 }
 
+/// The ids of what waits and nobody looks at.
+type Unseen = mpsc::Receiver<String>;
+
+/// What is told now, each once: what came while nobody was there, and what those who are say that they don't look at.
+#[derive(Default)]
+struct Due {
+    /// What came while nobody was there, or was seen by who was.
+    told: Told,
+    /// What was told.
+    run: Told,
+    /// What nobody looks at, as far as it was not told: it may be said before the event has come here.
+    unseen: BTreeSet<String>,
+}
+
+impl Due {
+    /// What was there before.
+    fn known(&mut self, needs: &[Need]) {
+        self.told.news(needs, true);
+        self.run.news(needs, true);
+    }
+
+    fn unseen(&mut self, id: String) {
+        if self.unseen.len() < QUEUE {
+            self.unseen.insert(id);
+        }
+    }
+
+    /// What is told now of all that waits.
+    fn now(&mut self, needs: &[Need], attended: bool) -> Vec<Need> {
+        let new: BTreeSet<&str> =
+            self.told.news(needs, attended).iter().map(|need| need.id.as_str()).collect();
+        let is_due = |need: &&Need| new.contains(need.id.as_str()) || self.unseen.contains(&need.id);
+        let due: Vec<Need> = needs.iter().filter(is_due).cloned().collect();
+        self.unseen.retain(|id| due.iter().all(|need| need.id != *id));
+        self.run.news(&due, false).into_iter().cloned().collect()
+    }
+}
+
 /// Tells what waits in a session, to its end.
-pub(crate) struct Telling(Mutex<Option<AbortOnDropHandle<()>>>);
+pub(crate) struct Telling {
+    task: Mutex<Option<AbortOnDropHandle<()>>>,
+    unseen: mpsc::Sender<String>,
+}
 
 impl Telling {
     /// Begins to. What `known` knows of was there before.
-    pub(crate) fn start(own: Own, follower: Follower, known: View, coordinator: Coordinator) -> Self {
-        let task = tokio::spawn(own.follow(follower, known, coordinator));
-        Self(Mutex::new(Some(AbortOnDropHandle::new(task))))
+    pub(crate) fn start(
+        (own, follower, known): (Own, Follower, View),
+        coordinator: Coordinator,
+    ) -> Arc<Self> {
+        let (unseen, waiting) = mpsc::channel(QUEUE);
+        let task = tokio::spawn(own.follow(follower, known, coordinator, waiting));
+        Arc::new(Self { task: Mutex::new(Some(AbortOnDropHandle::new(task))), unseen })
+    }
+
+    /// Nobody looks at this who could see it; `telling` is of its session, where something is told at all.
+    pub(crate) fn unseen(telling: Option<Arc<Self>>, need: String) {
+        let taken = telling.map(|telling| telling.unseen.try_send(need));
+        if taken.is_some_and(|taken| taken.is_err()) {
+            tracing::warn!("notify.command: not run, too many wait already");
+        }
     }
 
     /// The session has ended: what it told last is told soon, or not at all. A command that was begun goes on.
     pub(crate) async fn end(&self) {
-        let task = self.0.lock().take();
+        let task = self.task.lock().take();
         if let Some(task) = task
             && tokio::time::timeout(LAST_WORDS, task).await.is_err()
         {
@@ -168,4 +233,34 @@ fn facts(session: &str, need: &Need) -> String {
         "session": session, "id": need.id,
     });
     format!("{facts}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use midturn_core::rules::id::AgentName;
+    use midturn_core::rules::time::Micros;
+
+    use super::*;
+
+    fn need(run: u64) -> Need {
+        Need::conflict(&AgentName::new("w").unwrap(), run, Micros(0), &["a".to_owned()])
+    }
+
+    #[test]
+    fn what_waits_is_told_once_while_nobody_is_there_or_nobody_who_is_looks() {
+        let mut due = Due::default();
+        let [first, second, third] = [need(1), need(2), need(3)];
+        due.known(std::slice::from_ref(&first));
+        let all = [first.clone(), second.clone(), third.clone()];
+        assert_eq!(due.now(&all[..2], false), all[1..2], "nobody is there");
+        assert!(due.now(&all, true).is_empty(), "somebody is there");
+        due.unseen(third.id.clone());
+        due.unseen(second.id.clone());
+        assert_eq!(due.now(&all, true), [third], "it was not told, and the second was");
+        due.unseen(need(4).id);
+        assert!(due.now(&all, true).is_empty(), "its event has not come yet");
+        assert_eq!(due.now(&[need(4)], true), [need(4)]);
+        due.unseen(need(4).id);
+        assert!(due.now(&[need(4)], false).is_empty(), "it was told");
+    }
 }

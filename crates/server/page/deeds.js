@@ -53,7 +53,7 @@ export async function merge(page) {
   await page.act(async () => {
     const merged = await page.post(`agents/${encodeURIComponent(name)}/merge`);
     const words = mergeWords(merged);
-    page.inbox.merged(name, merged);
+    void page.watched?.list();
     await loadDiff(page);
     page.diffs.set(name, { ...page.diffs.get(name), merge: words });
     page.say(words);

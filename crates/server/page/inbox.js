@@ -6,6 +6,7 @@ import { needLine, needs, oneLine } from "./words.js";
 
 /** @import {Page} from "./page.js" */
 /** @import {Need, Conflict} from "./words/inbox.js" */
+/** @import {Watched} from "./watched.js" */
 
 /** So many that were told are remembered; the newest. */
 const TOLD_MAX = 512;
@@ -29,8 +30,6 @@ export class Inbox {
   /** @type {(() => void) | null} ends the lock of a tab that is looked at */
   #looksAway = null;
   #lookedAt = "";
-  /** @type {Map<string, Conflict>} the merges that were asked for here and would not go */
-  conflicts = new Map();
 
   /** @param {Page} page */
   constructor(page) {
@@ -41,7 +40,7 @@ export class Inbox {
   get needs() {
     const { watched } = this.page;
     if (!watched || !this.page.isLive) return [];
-    return needs(watched.fold.view, this.conflicts, watched.session.lead);
+    return needs(watched.fold.view, conflicts(watched), watched.session.lead);
   }
 
   /** Whether the browser tells, on this address. */
@@ -71,7 +70,6 @@ export class Inbox {
   #begin(watched) {
     [this.#watched, this.#seen] = [watched, ""];
     this.#known.clear();
-    this.conflicts.clear();
   }
 
   /** @param {number} count */
@@ -109,10 +107,26 @@ export class Inbox {
       const name = (/** @type {Need} */ need) => `${session} ${need.id}`;
       const untold = news.filter((need) => !told.includes(name(need)));
       keep("told", JSON.stringify([...told, ...untold.map(name)].slice(-TOLD_MAX)));
-      if (isAway && this.isOn && !(await isSeenElsewhere(session))) this.#notify(session, untold);
+      if (!isAway || (await isSeenElsewhere(session))) return;
+      if (this.isOn) this.#notify(session, untold);
+      // The person's own way to be told is the server's to go: to it somebody is there.
+      for (const { id } of untold) await this.#unseen(session, id);
     };
     if (navigator.locks) await navigator.locks.request("midturn.tells", tell);
     else await tell();
+  }
+
+  /**
+   * @param {string} session
+   * @param {string} need
+   */
+  async #unseen(session, need) {
+    if (this.page.isJoined) return;
+    try {
+      await this.page.api?.post(`sessions/${session}/unseen`, { need });
+    } catch {
+      // The stream says what is wrong.
+    }
   }
 
   /**
@@ -162,18 +176,15 @@ export class Inbox {
     keep("notify", null);
     this.page.say("You are not told any more");
   }
+}
 
-  /**
-   * A merge was asked for here, and has this result.
-   * @param {string} agent
-   * @param {{result: string, files?: string[]}} merged
-   */
-  merged(agent, { result, files = [] }) {
-    const { watched } = this.page;
-    const run = watched?.fold.view.agents[agent]?.run;
-    if (watched && run !== undefined && result === "conflicts") this.conflicts.set(agent, { run, since: watched.now, files });
-    else this.conflicts.delete(agent);
-  }
+/**
+ * The merges that would not go, by agent.
+ * @param {Watched} watched
+ * @returns {Map<string, Conflict>}
+ */
+function conflicts({ listed }) {
+  return new Map([...listed].flatMap(([name, { conflict }]) => (conflict ? [[name, conflict]] : [])));
 }
 
 /** Whether somebody looks at this tab. */

@@ -65,6 +65,7 @@ export class Watched {
     this.ends = new AbortController();
     this.wakes = new AbortController();
     this.isAsking = false;
+    this.asksAgain = false;
     this.askedAt = 0;
   }
 
@@ -188,6 +189,7 @@ export class Watched {
 
   /** Asks what events don't say: spend, branches, the size of the context. One request at a time. */
   async list() {
+    this.asksAgain = this.isAsking;
     if (this.isAsking) return;
     this.isAsking = true;
     this.askedAt = Date.now();
@@ -200,6 +202,8 @@ export class Watched {
     } finally {
       this.isAsking = false;
     }
+    // What was wanted meanwhile may be newer than this answer.
+    if (this.asksAgain && !this.ends.signal.aborted) await this.list();
   }
 
   /**
@@ -226,7 +230,8 @@ export class Watched {
     } else if (LIVE.has(frame.event)) {
       this.#clock(told.t);
       this.fold.live(told);
-    } else this.#event(told);
+    } else if (frame.event === "agents_changed") void this.list();
+    else this.#event(told);
   }
 
   /** The store knows less than we were told: what we were told beyond it never happened. */

@@ -149,9 +149,21 @@ function replying(agent, request) {
     const isReply = whole.type !== "tool_output" && whole.type !== "setup_output";
     if (isReply && whole.n >= (last?.n ?? 0)) last = whole;
   }
-  if (last?.type === "text_delta") return says(last.text);
+  if (last?.type === "text_delta") return saysNow(last);
   if (last?.type !== "call_delta") return "thinks";
   return `writes a call of ${oneLine(last.name)} (${figures.bytes(last.bytes)})`;
+}
+
+/** What a row says of what is being said: what goes on is another delta, and a row is drawn in each frame. @type {WeakMap<Delta, string>} */
+const NOW = new WeakMap();
+
+/** @param {Delta & {text: string}} said */
+function saysNow(said) {
+  const known = NOW.get(said);
+  if (known !== undefined) return known;
+  const words = says(said.text);
+  NOW.set(said, words);
+  return words;
 }
 
 /**

@@ -167,6 +167,9 @@ pub trait Host: Send + Sync {
     /// simulated, nothing is stored.
     async fn play(self: Arc<Self>, script: Script, shift: Vec<String>) -> Result<Played, HostError>;
 
+    /// Somebody is there and doesn't look: what waits in a session under this id is told in the person's own way, once.
+    fn unseen(&self, _session: &SessionId, _need: String) {}
+
     /// What is stored.
     fn archive(&self) -> Arc<dyn Archive>;
 

@@ -1,5 +1,6 @@
 //! How things look: colours, or none; Unicode's signs, or ASCII's.
 
+use midturn_core::rules::limits::Money;
 use ratatui::style::{Color, Modifier, Style};
 
 /// What a terminal can show.
@@ -71,4 +72,9 @@ impl Look {
     pub fn sign(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.unicode { unicode } else { ascii }
     }
+}
+
+/// `$0.38`; `~` before what is counted with the table of prices.
+pub(crate) fn dollars(cost: Money, is_about: bool) -> String {
+    format!("{}${cost}", if is_about { "~" } else { "" })
 }

@@ -12,7 +12,7 @@ use midturn_view::fold::Session;
 use midturn_view::inbox::{Need, Told};
 use midturn_view::patch::Patch;
 use midturn_view::review;
-use midturn_wire::agent::Context;
+use midturn_wire::{agent::Context, work::Conflict};
 use ratatui::layout::Size;
 
 use crate::changes::{Changes, Remark, Remarks};
@@ -20,7 +20,7 @@ use crate::composer::Composer;
 use crate::composer::drafts::Saved;
 use crate::effect::Outgoing;
 use crate::layouts::Layouts;
-use crate::look::Tone;
+use crate::look::{Tone, dollars};
 use crate::older::Older;
 use crate::player::Player;
 use crate::settings::Settings;
@@ -95,6 +95,8 @@ pub struct Facts {
     pub branch: Option<String>,
     /// The limit that it has reached.
     pub limit: Option<String>,
+    /// The merge of its branch that would not go.
+    pub conflict: Option<Conflict>,
 }
 
 impl Facts {
@@ -102,11 +104,6 @@ impl Facts {
     pub(crate) fn money(&self) -> Option<String> {
         self.cost.map(|cost| dollars(cost, self.is_about))
     }
-}
-
-/// `$0.38`; `~` before what is counted with the table of prices.
-pub(crate) fn dollars(cost: Money, is_about: bool) -> String {
-    format!("{}${cost}", if is_about { "~" } else { "" })
 }
 
 /// A sentence for the person.

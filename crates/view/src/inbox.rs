@@ -11,6 +11,7 @@ use midturn_core::rules::mail::Role;
 use midturn_core::rules::time::Micros;
 use midturn_core::rules::view::{Agent, Ask, View};
 
+use crate::clean::one_line;
 use crate::words::{asked, short};
 
 /// So many that were told are remembered; of more those are forgotten that nobody waits with any more.
@@ -27,6 +28,8 @@ pub enum What {
     Failed,
     /// It has reached a limit.
     Limit,
+    /// Its branch could not be merged.
+    Conflict,
 }
 
 impl What {
@@ -37,6 +40,7 @@ impl What {
             Self::Ended => "ended",
             Self::Failed => "failed",
             Self::Limit => "limit",
+            Self::Conflict => "conflict",
         }
     }
 }
@@ -66,6 +70,7 @@ impl Need {
             (What::Failed, true) => format!("{} failed", self.agent),
             (What::Failed, false) => format!("{} failed: {}", self.agent, self.words),
             (What::Limit, _) => format!("{} is at a limit: {}", self.agent, self.words),
+            (What::Conflict, _) => format!("{} could not be merged: conflicts in {}", self.agent, self.words),
         }
     }
 
@@ -77,6 +82,18 @@ impl Need {
             since: Some(ask.since),
             words: asked(&ask.name, &ask.input),
             id: format!("{} asks {} {}", ask.agent, ask.since.0, ask.tool.as_str()),
+        }
+    }
+
+    /// A merge of an agent's branch that was tried when this was its run, and the files that conflict.
+    pub fn conflict(agent: &AgentName, run: u64, since: Micros, files: &[String]) -> Self {
+        let files: Vec<String> = files.iter().map(|file| one_line(file)).collect();
+        Self {
+            agent: agent.clone(),
+            what: What::Conflict,
+            since: Some(since),
+            words: short(&files.join(", ")),
+            id: format!("{agent} conflict {run}"),
         }
     }
 
@@ -240,6 +257,15 @@ mod tests {
         assert_eq!(played.lines(), ["w is at a limit: max_turns"]);
         played.told("w", EventKind::AgentClosed {});
         assert_eq!(played.lines(), [""; 0]);
+    }
+
+    #[test]
+    fn a_merge_that_would_not_go_names_its_files_and_is_another_after_the_next_run() {
+        let files = ["a.rs".to_owned(), "b\u{1b}[31m\n.rs".to_owned()];
+        let need = Need::conflict(&name("w"), 2, Micros(5), &files);
+        assert!(need.line().starts_with("w could not be merged: conflicts in a.rs, b"), "{}", need.line());
+        assert!(!need.line().contains(|c: char| c.is_control()), "{:?}", need.line());
+        assert_ne!(need.id, Need::conflict(&name("w"), 3, Micros(9), &files).id);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::text::{Number, Text};
+use crate::work::Conflict;
 
 /// An agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -72,6 +73,10 @@ pub struct Agent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub branch: Option<String>,
+    /// The last merge of its branch, where that conflicted and none has gone through since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub conflict: Option<Conflict>,
     /// How its last run that ended did so.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -277,6 +282,7 @@ impl From<AgentStatus> for Agent {
             priced_at: status.priced_at.map(str::to_owned),
             context: Context::new(status.context, status.context_tokens),
             branch: status.branch,
+            conflict: status.conflict.map(Conflict::from),
             last_end: status.last_end.as_ref().map(LastEnd::from),
             plan: steps(&status.plan),
         }
@@ -315,6 +321,7 @@ impl Agent {
             priced_at: None,
             context: Context::new(journal.context(), journal.record.settings.context_tokens),
             branch: last.and_then(|end| end.changes.branch.clone()),
+            conflict: None,
             last_end: last.map(LastEnd::from),
             plan: steps(&journal.stands.plan),
         }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::text::Text;
+
 /// A page that can be opened.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Page {
@@ -27,6 +29,14 @@ pub struct SignIn {
 pub struct SignedIn {
     /// The page's own token. It ends with the process.
     pub token: String,
+}
+
+/// Something that waits for a person, and that a page was told of which nobody looks at.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Unseen {
+    /// What it is: its id, as `midturn ps --waiting --json` has it.
+    pub need: Text,
 }
 
 /// What becomes of a session whose page leaves.

@@ -34,6 +34,7 @@ impl Agent {
             priced_at: None,
             context: Context::default(),
             branch: None,
+            conflict: None,
             last_end: ended.map(|outcome| LastEnd {
                 run: agent.run,
                 outcome: outcome.into(),

@@ -1,9 +1,9 @@
 //! What is done to agents: stop, supersede, resume, limits, close; and what they did: diff, merge.
 
-use midturn_core::engine::ports;
-use midturn_core::engine::{Resumed, StopReply};
+use midturn_core::engine::{self, Resumed, StopReply, ports};
 use midturn_core::rules::event;
 use midturn_core::rules::settings::LimitsPatch;
+use midturn_core::rules::time::Micros;
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -211,6 +211,25 @@ impl From<ports::Merge> for Merge {
             ports::Merge::Conflicts(files) => Self { files: Some(files), ..bare(MergeResult::Conflicts) },
             ports::Merge::Refused(reason) => Self { reason: Some(reason), ..bare(MergeResult::Refused) },
         }
+    }
+}
+
+/// A merge that was tried and would not go.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Conflict {
+    /// The agent's current or last run then.
+    pub run: u64,
+    /// When: seconds since the session began.
+    #[schema(value_type = f64)]
+    pub since: Micros,
+    /// The files that conflict; the first of them where they are many.
+    pub files: Vec<String>,
+}
+
+impl From<engine::Conflict> for Conflict {
+    fn from(conflict: engine::Conflict) -> Self {
+        let engine::Conflict { run, at, files } = conflict;
+        Self { run, since: at, files }
     }
 }
 

@@ -15,9 +15,10 @@ use super::history::name;
 use super::{PlaceArgs, ScreenArgs};
 
 const PS_HELP: &str = "\
-With --waiting: a line for each request that waits for your word, each agent that failed or is at a limit, and
-each lead that has ended; of all sessions that live here, or of that of --session. No line and status 0 where
-nothing waits, or no Midturn runs; another status only where one runs and can't be asked.
+With --waiting: a line for each request that waits for your word, each agent that failed or is at a limit,
+each merge that conflicts, and each lead that has ended; of all sessions that live here, or of that of --session.
+No line and status 0 where nothing waits, or no Midturn runs; another status only where one runs and can't be
+asked.
 
 Examples:
   midturn ps

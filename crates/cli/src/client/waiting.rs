@@ -8,6 +8,7 @@ use midturn_view::inbox::{End, Need, newest_first};
 use midturn_wire::agent::{Agent, Agents, LastEnd, Role, State};
 use midturn_wire::approval::{Approval, Approvals};
 use midturn_wire::session::Session;
+use midturn_wire::work::Conflict;
 use serde_json::{Value, json};
 
 use super::{Answer, find, meant, say};
@@ -67,7 +68,15 @@ fn sorted(mut all: Vec<(String, Need)>) -> Vec<(String, Need)> {
 fn needs(agents: &[Agent], open: Vec<Approval>) -> Vec<Need> {
     let rest = !agents.iter().any(|agent| matches!(agent.state, State::Running | State::Ending));
     let ended = agents.iter().filter_map(|agent| ended(agent, rest));
-    newest_first(open.into_iter().map(|open| Need::asks(&ask(open))).chain(ended))
+    let torn = agents.iter().filter_map(conflict);
+    newest_first(open.into_iter().map(|open| Need::asks(&ask(open))).chain(ended).chain(torn))
+}
+
+/// A merge of its branch that would not go. Who works may be about to mend it.
+fn conflict(agent: &Agent) -> Option<Need> {
+    let Conflict { run, since, files } = agent.conflict.as_ref()?;
+    let rests = matches!(agent.state, State::Idle | State::Stopped);
+    rests.then(|| Need::conflict(&agent.name, *run, *since, files))
 }
 
 fn ask(open: Approval) -> Ask {

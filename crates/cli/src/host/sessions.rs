@@ -17,12 +17,11 @@ use midturn_wire::replay::Played;
 use midturn_wire::session::{NewSession, Remove, Removed};
 use parking_lot::Mutex;
 
-use super::carry;
 use super::holding::Holding;
 use super::joined::JoinedSessions;
 use super::living::Living;
 use super::safety::Safety;
-use super::what_if;
+use super::{carry, what_if};
 use crate::args::LayerArgs;
 use crate::config::Config;
 use crate::env::Env;
@@ -258,9 +257,8 @@ impl Carrier {
         let is_shown = audience.answers && audience.console.is_some();
         let own = Own::of(prepared.config.general.notify.command.as_deref()).filter(|_| !is_shown);
         let follower = Follower::new(feed.clone(), self.holding.archive.clone(), record.id.clone());
-        let own =
-            own.map(|own| (own, follower, journal.as_ref().map(SessionJournal::view).unwrap_or_default()));
         let known = || journal.as_ref().map(SessionJournal::view).unwrap_or_default();
+        let own = own.map(|own| (own, follower, known()));
         let spans = self.telemetry.as_ref().map(|telemetry| telemetry.observer(&record.id, known()));
         let always: [Arc<dyn Observer>; 2] = [feed.clone(), figures];
         let observers = always.into_iter().chain(spans).collect();
@@ -277,9 +275,7 @@ impl Carrier {
         let coordinator = coordinator.await.inspect_err(|_| feed.end())?;
         let shared = safety.shared().map(str::to_owned);
         let live = Live { record, epoch, lead: Some(lead.clone()), shared, coordinator, feed };
-        let notifying = own.map(|(own, follower, known)| {
-            Arc::new(Telling::start(own, follower, known, live.coordinator.clone()))
-        });
+        let notifying = own.map(|own| Telling::start(own, live.coordinator.clone()));
         let begun = Begun { live, lead, safety, attached: None, notifying, team: prepared.team.clone() };
         self.sessions.enter(&begun).await?;
         let attached = audience.answers.then(|| Arc::new(begun.live.coordinator.attach()));
@@ -389,6 +385,10 @@ impl Host for Carrier {
 
     fn joined(&self) -> Vec<Arc<dyn Joined>> {
         self.joined.live()
+    }
+
+    fn unseen(&self, session: &SessionId, need: String) {
+        Telling::unseen(self.begun(session.as_str()).and_then(|begun| begun.notifying), need);
     }
 
     async fn begin(self: Arc<Self>, session: NewSession) -> Result<Entered, HostError> {

@@ -18,6 +18,12 @@ fn ended(outcome: &str, text: &str) -> Value {
     json!({"last_end": {"run": 1, "outcome": outcome, "text": text}})
 }
 
+/// A merge of its branch would not go.
+fn conflict(mut more: Value) -> Value {
+    more["conflict"] = json!({"run": 1, "since": 4.0, "files": ["a.txt", "b\u{1b}[31m.txt"]});
+    more
+}
+
 fn asks(agent: &str, tool: &str, command: &str, since: f64) -> Value {
     json!({"session": "s", "agent": agent, "tool": tool, "name": "bash", "input": {"command": command},
         "truncated": false, "always": "bash", "since": since})
@@ -40,7 +46,8 @@ fn sessions() -> Answers {
             list(&[
                 agent("lead", json!({"state": "running", "last_end": null})),
                 agent("a", ended("failed", "over\u{1b}[31mloaded")),
-                agent("b", ended("finished", "done")),
+                agent("b", conflict(json!({"last_end": {"run": 1, "outcome": "finished", "text": "done"}}))),
+                agent("c", conflict(json!({"state": "running"}))),
             ]),
         ),
         ("GET /sessions/s%2D2/approvals", open(&[asks("lead", "c1", "make", 3.0)])),

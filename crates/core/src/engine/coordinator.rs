@@ -9,7 +9,7 @@ use super::ports::store::RunEnd;
 use super::ports::{Diff, Merge, StoreError, ToolError};
 use super::receipts::Receipt;
 use super::send::{self, Delivery, Message};
-use super::session::{Activity, AgentCell, Session};
+use super::session::{Activity, AgentCell, Conflict, Session};
 use super::spawn::{self, SpawnError};
 use super::stop::{self, StopError, StopReply};
 use super::templates::AgentSpec;
@@ -66,9 +66,14 @@ pub struct AgentStatus {
     pub context_tokens: u64,
     /// The branch it works on, if it has one of its own.
     pub branch: Option<String>,
+    /// The last merge of its branch, if that conflicted and none has gone through since.
+    pub conflict: Option<Conflict>,
     /// Its plan.
     pub plan: Vec<PlanStep>,
 }
+
+/// So many files of a conflict are remembered.
+const FILES_MAX: usize = 64;
 
 impl Coordinator {
     /// The session's id.
@@ -218,7 +223,12 @@ impl Coordinator {
     /// The agent has no branch of its own, or git fails.
     pub async fn merge(&self, agent: &AgentName) -> Result<Merge, ToolError> {
         let agent = agent.clone();
-        self.session.whole(|session| async move { session.workplace.merge(&agent).await }).await
+        let merge = async move |session: Arc<Session>| {
+            let merge = session.workplace.merge(&agent).await?;
+            remember(&session, &agent, &merge);
+            Ok(merge)
+        };
+        self.session.whole(merge).await
     }
 
     /// What all agents together have used.
@@ -246,6 +256,22 @@ impl Coordinator {
     /// and nobody is woken, until the session is taken up again (semantics.md, section 9).
     pub async fn shutdown(&self) -> StopReply {
         stop::shut_down(&self.session).await
+    }
+}
+
+/// What became of a merge is known until the next one, on every face: a person has to say how a conflict goes on.
+fn remember(session: &Session, agent: &AgentName, merge: &Merge) {
+    let Some(cell) = session.agent(agent.as_str()) else { return };
+    let run = cell.mailbox.run();
+    let mut state = cell.state.lock();
+    match merge {
+        Merge::Merged(_) | Merge::UpToDate => state.conflict = None,
+        Merge::Conflicts(files) => {
+            let files = files.iter().take(FILES_MAX).cloned().collect();
+            state.conflict = Some(Conflict { run, at: session.clock.now(), files });
+        }
+        // Nobody has looked whether it conflicts.
+        Merge::Refused(_) => {}
     }
 }
 
@@ -279,6 +305,7 @@ fn status(session: &Session, cell: &AgentCell) -> AgentStatus {
         priced_at,
         context: state.context,
         context_tokens: cell.settings.context_tokens,
+        conflict: state.conflict.clone().filter(|_| branch.is_some()),
         branch,
         plan: state.plan.clone(),
     }

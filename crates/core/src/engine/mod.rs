@@ -39,7 +39,7 @@ pub use mailbox::{Mailbox, Pushed, Queued, Resume, StopOrder, Stopped, TakenBack
 pub use receipts::Receipt;
 pub use resume::Resumed;
 pub use send::{Delivery, Message};
-pub use session::{Activity, ActivityKind};
+pub use session::{Activity, ActivityKind, Conflict};
 pub use slots::Slots;
 pub use spawn::SpawnError;
 pub use stop::{StopError, StopReply};

@@ -72,6 +72,8 @@ pub(crate) struct AgentState {
     /// What it may use, and what it has used. Here, so that a person can set it while it works.
     pub(crate) budget: Budget,
     pub(crate) last_end: Option<RunEnd>,
+    /// The last merge of its branch, if that conflicted and none has gone through since. In no record: git has the branch.
+    pub(crate) conflict: Option<Conflict>,
     pub(crate) plan: Vec<PlanStep>,
     /// What a call has taken to tell in its result, which is not recorded yet.
     pub(crate) claims: HashMap<CallId, Claimed>,
@@ -103,6 +105,17 @@ impl Claimed {
             Self::Awaited(..) => Arc::default(),
         }
     }
+}
+
+/// A merge of an agent's branch that would not go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The agent's current or last run when it was tried.
+    pub run: RunId,
+    /// When, in the session's time.
+    pub at: Micros,
+    /// The files that conflict; the first of them where they are many.
+    pub files: Vec<String>,
 }
 
 /// Something that is under way.

@@ -9,7 +9,7 @@ import { oneLine } from "../words.js";
 
 /**
  * @import { BarShown, Chart, LetterShown, MarkShown } from "../chart.js"
- * @import { LaneDrawn } from "../fold/picture.js"
+ * @import { Drawn, LaneDrawn } from "../fold/picture.js"
  */
 
 /** The widest that names get, in characters, where there is room and where there is little. */
@@ -21,8 +21,8 @@ const LITTLE = 600;
 /** How far a child's name is moved for each agent above it, in pixels, and how often at most. */
 const INDENT = { by: 10, most: 4 };
 
-/** How wide a character is, in pixels. */
-const CHARACTER = 7.2;
+/** How wide a character is, and how far a tear goes to each side, in pixels. */
+const [CHARACTER, TEAR] = [7.2, 4];
 
 /** @type {Record<string, string[]>} the lines that make a message's urgency: dotted, thin, thick, double */
 const STROKES = {
@@ -84,7 +84,7 @@ function drawn(chart, label, ghost, moves) {
       ${repeat(seen.bars, ({ key }) => key, (one) => bar(chart, one, entry))}
       <path class="tear" d=${seen.cuts.map((x) => `M${chart.x(x) + 2} 0L${chart.x(x) - 2} ${height - GAP}`).join("")}></path>
       <path class="cut" d=${seen.cuts.map((x) => tear(chart.x(x), height - GAP)).join("")}></path>
-      <g class="labels" aria-hidden="true">${seen.bars.map((one) => named(chart, one))}</g>
+      <g class="labels" aria-hidden="true">${seen.bars.map((one) => named(chart, one, seen.cuts))}</g>
       ${repeat(seen.marks, ({ key }) => key, (one) => mark(chart, one, entry))}
       ${ghost ? moved(chart, ghost) : nothing}
     </svg>`;
@@ -134,7 +134,7 @@ export function namesWide(chart) {
 function bar(chart, { key, from, to, many, bar, says }, entry) {
   const [x, y] = [chart.x(from), (chart.tops[bar.lane] ?? 0) + STRIP + bar.row * ROW];
   const wide = Math.max(2, chart.x(to) - x);
-  const of = many > 1 ? "tool many" : `${bar.kind === "summary" ? "model" : bar.kind} ${bar.end}`;
+  const of = kindOf(many, bar);
   return svg`<g class="item" data-key=${key} role="button" tabindex=${key === entry ? 0 : -1} aria-label=${oneLine(says)}>
     <path class=${of} d=${outline(x, y, wide, bar.end, many)}></path>
     ${wide < 12 || many > 1 ? nothing : sign(bar.end, x + wide, y + BAR / 2)}
@@ -142,11 +142,21 @@ function bar(chart, { key, from, to, many, bar, says }, entry) {
 }
 
 /**
- * The name within a bar, as far as it has room where one sees it.
+ * @param {number} many
+ * @param {Drawn} bar
+ */
+function kindOf(many, { kind, end }) {
+  return many > 1 ? "tool many" : `${kind === "summary" ? "model" : kind} ${end}`;
+}
+
+/**
+ * The name within a bar, as far as it has room where one sees it. Where a tear would go through it, it has its bar's ground
+ * below it.
  * @param {Chart} chart
  * @param {BarShown} shown
+ * @param {number[]} cuts
  */
-function named(chart, { from, to, many, bar }) {
+function named(chart, { from, to, many, bar }, cuts) {
   const right = Math.max(chart.x(to), chart.x(from) + 2);
   const x = Math.min(right, Math.max(chart.x(from), Math.floor(chart.left)));
   const ends = ["failed", "stopped", "unknown", "interrupted"].includes(bar.end) ? 8 : 0;
@@ -154,7 +164,11 @@ function named(chart, { from, to, many, bar }) {
   const room = Math.floor((Math.max(0, right - x - 8 - ends) * 5) / 36);
   const text = fits(many > 1 ? `${many}×` : `${bar.name}${beside}`, room);
   if (!text) return nothing;
-  return letters("in", x + 4, (chart.tops[bar.lane] ?? 0) + STRIP + bar.row * ROW + BAR / 2 + 4, text);
+  const [top, wide] = [(chart.tops[bar.lane] ?? 0) + STRIP + bar.row * ROW, cells(text) * CHARACTER];
+  const name = letters("in", x + 4, top + BAR / 2 + 4, text);
+  const isTorn = cuts.some((cut) => chart.x(cut) + TEAR > x && chart.x(cut) - TEAR < x + 4 + wide);
+  if (!isTorn) return name;
+  return svg`<path class="${kindOf(many, bar)} under" d="M${x + 2} ${top + 2}h${Math.ceil(wide) + 4}v${BAR - 4}h-${Math.ceil(wide) + 4}z"></path>${name}`;
 }
 
 /**

@@ -103,7 +103,7 @@ export function title(page) {
 const TABS = [["talk", "Conversation"], ["timeline", "Timeline"], ["plan", "Plan"], ["diff", "Diff"]];
 
 /** What there is to be shown: of another program's agent what is said. @param {Page} page */
-const tabs = (page) => (page.isJoined ? TABS.slice(0, 1) : TABS);
+const tabs = (page) => (page.isJoined ? TABS.slice(0, 2) : TABS);
 
 /**
  * @param {Page} page

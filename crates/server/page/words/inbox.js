@@ -1,6 +1,6 @@
 /**
  * The inbox: what in a session waits for a person, the newest first (crates/view/src/inbox.rs; `tests/fold` holds this to
- * it). What conflicts only the page knows that asked for the merge.
+ * it). What conflicts the list of agents says.
  */
 
 import { isWorking } from "../fold/agent.js";
@@ -16,7 +16,7 @@ import { oneLine } from "./clean.js";
  * @typedef {{agent: string, what: 'asks' | 'ended' | 'failed' | 'limit' | 'conflict', since: number | null, words: string,
  *   id: string}} Need
  *
- * A merge that was asked for here and would not go, of what an agent had done by the end of this run.
+ * A merge that would not go, of what an agent had done by the end of this run.
  * @typedef {{run: number, since: number, files: string[]}} Conflict
  */
 
@@ -42,7 +42,7 @@ export function needs({ agents, asks }, conflicts = new Map(), lead = undefined)
 export function needLine({ agent, what, words }) {
   if (what === "asks") return `${agent} asks: ${words}`;
   if (what === "limit") return `${agent} is at a limit: ${words}`;
-  if (what === "conflict") return `${agent} can't be merged: conflicts in ${words}`;
+  if (what === "conflict") return `${agent} could not be merged: conflicts in ${words}`;
   const head = what === "ended" ? `${agent} has ended` : `${agent} failed`;
   return words ? `${head}: ${words}` : head;
 }
@@ -78,8 +78,8 @@ function endOf(name, agent, rest, isLead) {
  * @returns {Need[]}
  */
 function conflictOf(name, agent, { run, since, files }) {
-  // Whoever has worked since may have mended it.
-  if (!agent || agent.is_closed || agent.run !== run) return [];
+  // Whoever works may be about to mend it.
+  if (!agent || agent.is_closed || isWorking(agent)) return [];
   return [{ agent: name, what: "conflict", since, words: short(files.map(oneLine).join(", ")), id: `${name} conflict ${run}` }];
 }
 

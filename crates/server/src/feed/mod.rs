@@ -168,6 +168,17 @@ impl Feed {
         kept.into_iter().map(Item::stored_event).collect()
     }
 
+    /// Something of an agent has changed that no event tells: whoever reads lists the agents anew.
+    pub(crate) fn agents_changed(&self) {
+        if !self.is_read() {
+            return;
+        }
+        let ring = self.ring.lock();
+        let frame = frame::live("agents_changed", r#"{"type":"agents_changed"}"#);
+        let item = Item { seq: ring.last, stored: false, agent: None, frame };
+        self.push(ring, item);
+    }
+
     /// Whether anybody reads it.
     pub fn is_read(&self) -> bool {
         self.end.receiver_count() > 0

@@ -225,6 +225,7 @@ part! {
         sessions::shutdown,
         sessions::remove,
         page::leave,
+        page::unseen,
         agents::list,
         agents::spawn,
         approvals::list,

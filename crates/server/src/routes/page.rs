@@ -11,7 +11,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use midturn_core::engine::Coordinator;
 use midturn_core::rules::mail::Sender;
-use midturn_wire::page::{Left, Page, SignIn, SignedIn};
+use midturn_wire::page::{Left, Page, SignIn, SignedIn, Unseen};
 use midturn_wire::work::Empty;
 use tokio_util::sync::CancellationToken;
 
@@ -75,6 +75,16 @@ pub(super) async fn leave(State(app): State<Arc<App>>, change: Change<SessionPat
         app.tasks.spawn(stop_unless_back(live.coordinator, after, app.shutdown.clone()));
     }
     Ok(Json(Left { stops_in: app.stops_when_left.map(|after| after.as_secs()) }))
+}
+
+/// Says that a page was told of something that waits for a person, and that nobody looks at it: somebody is there, so the
+/// process itself would tell nobody.
+#[utoipa::path(post, path = "/unseen", request_body = Unseen, responses((status = 200, body = Empty)))]
+pub(super) async fn unseen(State(app): State<Arc<App>>, change: Change<SessionPath, Unseen>) -> Reply<Empty> {
+    let Change { live, asker, body, .. } = change;
+    asker.must_be_a_person()?;
+    app.host.unseen(&live.record.id, body.need.0);
+    Ok(Json(Empty {}))
 }
 
 /// Stops a session that nobody follows any more. The end of the process comes first: it stops all of them itself.

@@ -115,6 +115,8 @@ pub(super) async fn merge(
         Named::Live(live) => {
             let name = present(&live, &path.agent)?.name;
             let merge = live.coordinator.merge(&name).await;
+            // What conflicts waits for a person, whichever face they look at.
+            live.feed.agents_changed();
             merge.map_err(|error| no_diff(&live, &path.agent, &error))?
         }
         Named::Joined(joined) => return Err(not_here(&*joined)),

@@ -3,6 +3,7 @@
 //! (docs/decisions/0041). Nothing that fails here keeps the agent from its work: it is told, as is the person.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,9 @@ use crate::tools::bash::report;
 
 /// How much of what a setup said is told, in bytes: its end, where errors stand.
 const SAID_MAX: usize = 4 << 10;
+
+/// What is copied within this time needs no words.
+const QUIETLY: Duration = Duration::from_secs(2);
 
 /// How long somebody who listens may take to hear one text.
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
@@ -98,7 +102,7 @@ impl Wishes {
     ) -> MadeReady {
         let mut made = MadeReady::default();
         for path in &self.copy {
-            match self.copy(path, worktree, context, cancel).await {
+            match told_if_long(path, self.copy(path, worktree, context, cancel), output).await {
                 Ok(said) => made.done.push(said),
                 Err(why) => made.failures.push(format!("`{path}` was not copied into the folder: {why}")),
             }
@@ -186,6 +190,18 @@ impl Wishes {
     }
 }
 
+/// Does this; where it takes a while, that it goes on is told as what a setup prints is, so that nobody wonders.
+async fn told_if_long<T>(path: &str, copies: impl Future<Output = T>, output: &dyn OutputSink) -> T {
+    let mut copies = pin!(copies);
+    match timeout(QUIETLY, &mut copies).await {
+        Ok(done) => done,
+        Err(_) => {
+            output.tell(&format!("copying {path} from the project folder\n"));
+            copies.await
+        }
+    }
+}
+
 /// The last whole lines, as many as are told.
 fn end_of(text: &str) -> &str {
     let text = text.trim_end();
@@ -204,5 +220,32 @@ mod tests {
         let long = format!("first\n{}é\nlast\n", "x".repeat(SAID_MAX - 6));
         assert_eq!(end_of(&long), "last");
         assert_eq!(end_of(&"é".repeat(SAID_MAX)).len(), SAID_MAX);
+    }
+
+    /// What was told.
+    #[derive(Default)]
+    struct Heard(parking_lot::Mutex<String>);
+
+    impl OutputSink for Heard {
+        fn write(&self, text: &str) {
+            self.tell(text);
+        }
+
+        fn tell(&self, text: &str) {
+            self.0.lock().push_str(text);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_copied_for_longer_than_two_seconds_is_told_while_it_is() {
+        for (took, told) in [(1, ""), (3, "copying node_modules from the project folder\n")] {
+            let heard = Heard::default();
+            let copies = async {
+                let _ = timeout(Duration::from_secs(took), std::future::pending::<()>()).await;
+                assert_eq!(*heard.0.lock(), told);
+                took
+            };
+            assert_eq!(told_if_long("node_modules", copies, &heard).await, took);
+        }
     }
 }

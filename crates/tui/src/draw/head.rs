@@ -11,8 +11,8 @@ use ratatui::text::{Line, Span};
 
 use super::{put, ruled, text};
 use crate::keys::Action;
-use crate::look::Tone;
-use crate::state::{Pane, Standing, State, dollars};
+use crate::look::{Tone, dollars};
+use crate::state::{Pane, Standing, State};
 
 /// Draws the session: its task, who works, who asks, what it cost.
 pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {

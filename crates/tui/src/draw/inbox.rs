@@ -27,7 +27,7 @@ fn line(state: &State, at: usize, need: &Need, width: usize) -> Line<'static> {
     let is_chosen = at == state.inbox_at();
     let (sign, tone) = match need.what {
         What::Asks => ("?", Tone::Asks),
-        What::Failed | What::Limit => ("!", Tone::Bad),
+        What::Failed | What::Limit | What::Conflict => ("!", Tone::Bad),
         What::Ended => ("-", Tone::Plain),
     };
     let left = format!("{}{:>2} {sign} ", if is_chosen { ">" } else { " " }, at + 1);

@@ -8,6 +8,7 @@ use midturn_view::mail;
 use midturn_view::patch::Patch;
 use midturn_wire::agent::Agent;
 
+use super::inbox::NONE;
 use crate::changes::Changes;
 use crate::effect::{Done, Effect, Outgoing};
 use crate::look::Tone;
@@ -130,8 +131,12 @@ fn older(state: &mut State, agent: &AgentName, result: Result<(Vec<Event>, Optio
 /// What events don't say.
 fn facts(state: &mut State, agents: Vec<Agent>) {
     for agent in agents {
-        let Agent { name, cost, priced_at, context, branch, limit, .. } = agent;
+        let Agent { name, cost, priced_at, context, branch, limit, conflict, .. } = agent;
         let is_about = priced_at.is_some();
-        state.facts.insert(name, Facts { cost, is_about, context, branch, limit });
+        let known = state.facts.get(&name).and_then(|facts| facts.conflict.as_ref());
+        if known != conflict.as_ref() {
+            state.inbox_seq = NONE;
+        }
+        state.facts.insert(name, Facts { cost, is_about, context, branch, limit, conflict });
     }
 }

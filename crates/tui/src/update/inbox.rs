@@ -1,13 +1,18 @@
 //! The inbox: what waits for the person, what of it is told now, and where choosing one leads.
 
 use crossterm::event::KeyCode;
+use midturn_core::rules::id::AgentName;
 use midturn_view::clean::one_line;
-use midturn_view::inbox::{Need, needs};
+use midturn_view::inbox::{Need, needs, newest_first};
+use midturn_wire::work::Conflict;
 
 use crate::effect::Effect;
 use crate::look::Tone;
 use crate::settings::Notify;
 use crate::state::{Looked, Pane, Standing, State};
+
+/// Of no event: what waits has changed, and none has told.
+pub(super) const NONE: u64 = u64::MAX;
 
 /// What follows for the inbox from whatever happened.
 pub(super) fn settle(state: &mut State, effects: &mut Vec<Effect>) {
@@ -22,7 +27,7 @@ pub(super) fn settle(state: &mut State, effects: &mut Vec<Effect>) {
         // It is read, and nobody in it waits.
         return state.inbox.clear();
     }
-    state.inbox = needs(state.session.view());
+    state.inbox = newest_first(needs(state.session.view()).into_iter().chain(conflicts(state)));
     let news: Vec<Need> = state.told.news(&state.inbox, looks).into_iter().cloned().collect();
     if !news.is_empty() {
         effects.push(Effect::Tell(news));
@@ -32,6 +37,19 @@ pub(super) fn settle(state: &mut State, effects: &mut Vec<Effect>) {
         state.title = Some(title.clone());
         effects.push(Effect::Title(title));
     }
+}
+
+/// The merges that would not go, of those who rest: who works may be about to mend it.
+fn conflicts(state: &State) -> Vec<Need> {
+    let rests = |name: &AgentName| {
+        state.session.view().agent(name).is_some_and(|agent| !agent.is_working() && !agent.is_closed)
+    };
+    let torn = state.facts.iter().filter(|(name, _)| rests(name));
+    torn.filter_map(|(name, facts)| {
+        let Conflict { run, since, files } = facts.conflict.as_ref()?;
+        Some(Need::conflict(name, *run, *since, files))
+    })
+    .collect()
 }
 
 fn is_looked_at(state: &State) -> bool {

@@ -32,6 +32,8 @@ pub(super) fn told(state: &mut State, told: Told) -> Vec<Effect> {
         Told::Live(event) => {
             state.session.live(&event);
         }
+        // What is no event has no number.
+        Told::Other(json, None) => state.asked.1 |= json.contains("agents_changed"),
         // A newer version's: it says nothing to this one.
         Told::Other(..) => {}
         Told::Ended(ended) => ends(state, &ended),

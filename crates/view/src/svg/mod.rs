@@ -12,7 +12,7 @@ mod tests;
 
 pub use self::chart::{Spread, chart};
 use self::pen::{Pen, fits, width};
-use crate::timeline::{Drawn, End, Kind, LaneDrawn, LetterDrawn, MarkDrawn, Picture};
+use crate::timeline::{Drawn, End, Kind, LaneDrawn, LetterDrawn, MarkDrawn, Picture, cells};
 use midturn_core::rules::mail::Urgency;
 
 /// Left of the lanes, besides their names.
@@ -35,6 +35,9 @@ const BAR: u64 = 20;
 
 /// The radius of a sign.
 const SIGN: u64 = 8;
+
+/// How far a tear goes to each side.
+const TEAR: u64 = 4;
 
 /// How far a child's name is moved for each agent above it, and how often at most.
 const INDENT: (u64, usize) = (10, 4);
@@ -66,7 +69,7 @@ pub fn svg(picture: &Picture, title: &str) -> String {
         plan.mark(&mut pen, mark);
     }
     for bar in &picture.bars {
-        plan.label(&mut pen, bar);
+        plan.label(&mut pen, bar, &picture.cuts);
     }
     legend::legend(&mut pen, plan.width, plan.bottom, picture);
     pen.ends()
@@ -100,7 +103,7 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     fn of(picture: &'a Picture) -> Self {
-        let named = |lane: &LaneDrawn| indent(lane) + width(lane.name.chars().count().min(NAME)) as u64;
+        let named = |lane: &LaneDrawn| indent(lane) + width(cells(&lane.name).min(NAME)) as u64;
         let left = MARGIN + picture.lanes.iter().map(named).max().unwrap_or_default() + MARGIN;
         let width = (left + picture.width + 2 * MARGIN).max(NARROWEST);
         let mut top = HEAD;
@@ -159,15 +162,21 @@ impl<'a> Plan<'a> {
         });
     }
 
-    /// The name within a bar, as far as it has room.
-    fn label(&self, pen: &mut Pen, bar: &Drawn) {
+    /// The name within a bar, as far as it has room. Where a tear would go through it, it has its bar's ground below it.
+    fn label(&self, pen: &mut Pen, bar: &Drawn, cuts: &[(u64, u64)]) {
         let ends = matches!(bar.end, End::Failed | End::Stopped | End::Unknown | End::Interrupted);
         let room = (bar.to - bar.from).saturating_sub(8 + if ends { 8 } else { 0 });
         let beside = if bar.hides == 0 { String::new() } else { format!(" +{}", bar.hides) };
         let label = fits(&format!("{}{beside}", bar.name), (room * 5 / 36) as usize);
-        if !label.is_empty() {
-            pen.text("in", self.x(bar.from) + 4, self.row(bar.lane, bar.row) + BAR / 2 + 4, &label);
+        if label.is_empty() {
+            return;
         }
+        let (x, y, wide) = (self.x(bar.from) + 4, self.row(bar.lane, bar.row), width(cells(&label)) as u64);
+        let first = cuts.partition_point(|cut| middle(*cut) + TEAR <= bar.from);
+        if cuts.get(first).is_some_and(|cut| middle(*cut) < bar.from + 4 + wide + TEAR) {
+            pen.rect(&format!("{} under", class(bar)), [x - 2, y + 2, wide + 4, BAR - 4], 0);
+        }
+        pen.text("in", x, y + BAR / 2 + 4, &label);
     }
 
     /// A message: down from its sender when it was sent, then along its receiver until it went in.
@@ -191,12 +200,13 @@ impl<'a> Plan<'a> {
 
     /// Where time was left out everything is torn.
     fn cuts(&self, pen: &mut Pen, picture: &Picture) {
-        for (from, to) in &picture.cuts {
-            let x = self.x((from + to) / 2);
+        for cut in &picture.cuts {
+            let x = self.x(middle(*cut));
             let (top, bottom) = (HEAD - 8, self.bottom - GAP);
             pen.titled("time is left out here", |pen| {
                 pen.path("tear", &format!("M{} {top}L{} {bottom}", x + 2, x - 2));
-                pen.path("cut", &format!("M{} {top}L{} {bottom}M{} {top}L{} {bottom}", x, x - 4, x + 4, x));
+                let (left, right) = (x - TEAR, x + TEAR);
+                pen.path("cut", &format!("M{x} {top}L{left} {bottom}M{right} {top}L{x} {bottom}"));
             });
         }
     }
@@ -208,6 +218,11 @@ impl<'a> Plan<'a> {
             pen.text(if mark.is_point { "letter" } else { "sign" }, x - 3, y + 4, &mark.sign);
         });
     }
+}
+
+/// Where a cut is torn.
+fn middle((from, to): (u64, u64)) -> u64 {
+    u64::midpoint(from, to)
 }
 
 fn indent(lane: &LaneDrawn) -> u64 {

@@ -12,7 +12,7 @@ path{fill:none;stroke:#57606a}.tick{stroke:#d8dee4}.life{stroke:#b42318;stroke-d
 .cross{stroke:#b42318;stroke-width:2}.stop{fill:#6639ba}
 .way{stroke:#0b5cad}.later{stroke-dasharray:1.5 3}.sooner{stroke-width:2.5}.now{stroke-width:5}.within{stroke:#f6f8fa;stroke-width:2}
 .from,.point{fill:#0b5cad}.letter{fill:#fff;font-weight:700}.mark{fill:#fff;stroke:#57606a}
-.tear{stroke:#fff;stroke-width:5}.cut{stroke:#57606a}.dot{fill:#0b5cad}.axis{stroke:#57606a}
+.tear{stroke:#fff;stroke-width:5}.cut{stroke:#57606a}.under{stroke:none!important}
 .hatched{stroke:#b6bfc8;stroke-width:1.5}.paper{fill:#fff}
 @media (prefers-color-scheme:dark){
 text{fill:#e6edf3}.ground{fill:#0d1117}.lane{fill:#161b22}.time{fill:#9da7b1}
@@ -22,8 +22,8 @@ path{stroke:#9da7b1}.tick{stroke:#262d36}.life{stroke:#ff7b72}
 .failed{stroke:#ff7b72;fill:#4a1512}.interrupted{stroke:#d8a52b;fill:#423008}.stopped{stroke:#b39bff;fill:#2b2150}
 .unknown{stroke:#9da7b1;fill:#0d1117}.skipped{stroke:#9da7b1;fill:url(#hatch)}
 .cross{stroke:#ff7b72}.stop{fill:#b39bff}
-.way{stroke:#58a6ff}.within{stroke:#161b22}.from,.point,.dot{fill:#58a6ff}.letter{fill:#0d1117}.mark{fill:#0d1117;stroke:#9da7b1}
-.tear{stroke:#0d1117}.cut,.axis{stroke:#9da7b1}.hatched{stroke:#3d4650}.paper{fill:#0d1117}
+.way{stroke:#58a6ff}.within{stroke:#161b22}.from,.point{fill:#58a6ff}.letter{fill:#0d1117}.mark{fill:#0d1117;stroke:#9da7b1}
+.tear{stroke:#0d1117}.cut{stroke:#9da7b1}.hatched{stroke:#3d4650}.paper{fill:#0d1117}
 }
 </style>
 <defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">\

@@ -30,9 +30,49 @@ fn foreign_text_is_nothing_but_text() {
 }
 
 #[test]
-fn an_empty_picture_has_its_legend() {
-    let drawn = svg(&Picture::default(), "nothing yet");
-    assert!(drawn.contains("nothing yet") && drawn.contains("next_boundary"), "{drawn}");
+fn the_legend_says_what_stands_in_the_picture_and_nothing_else() {
+    let bare = svg(&Picture::default(), "nothing yet");
+    assert!(bare.contains("nothing yet"), "{bare}");
+    for word in [">model<", ">urgent<", ">came back<", ">time left out<"] {
+        assert!(!bare.contains(word), "{word} in {bare}");
+    }
+    let mark = |sign: &str, is_point| MarkDrawn {
+        lane: 0,
+        x: 0,
+        sign: sign.to_owned(),
+        is_point,
+        says: String::new(),
+    };
+    let picture = Picture {
+        cuts: vec![(8, 40)],
+        bars: vec![bar("bash", 0, 80)],
+        marks: vec![mark("C", true), mark("⊘", false)],
+        ..Picture::default()
+    };
+    let drawn = svg(&picture, "some");
+    for word in [">tool<", ">went in, at this point<", ">came back<", ">time left out<"] {
+        assert!(drawn.contains(word), "{word} in {drawn}");
+    }
+    assert!(!drawn.contains(">model<") && !drawn.contains(">failed<"), "{drawn}");
+}
+
+fn bar(name: &str, from: u64, to: u64) -> Drawn {
+    let (says, name) = (String::new(), name.to_owned());
+    Drawn { lane: 0, row: 0, from, to, kind: Kind::Tool, end: End::Done, name, hides: 0, says }
+}
+
+#[test]
+fn no_tear_goes_through_a_name() {
+    let drawn = |cut| {
+        let lanes = vec![LaneDrawn { name: "lead".to_owned(), depth: 0, rows: 1 }];
+        svg(
+            &Picture { lanes, cuts: vec![cut], bars: vec![bar("bash", 100, 300)], ..Picture::default() },
+            "torn",
+        )
+    };
+    for (cut, is_under) in [((100, 130), true), ((96, 98), true), ((80, 98), false), ((200, 290), false)] {
+        assert_eq!(drawn(cut).contains("class=\"tool done under\""), is_under, "{cut:?}");
+    }
 }
 
 #[test]
