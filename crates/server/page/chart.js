@@ -89,6 +89,8 @@ export class Chart {
   #stops = null;
   #isDue = false;
   #zoomedAt = -Infinity;
+  /** @type {number | null} what was brought into sight last, in units */
+  #kept = null;
 
   /**
    * @param {string} id of its element
@@ -139,6 +141,22 @@ export class Chart {
   /** @param {number} x in units */
   x(x) {
     return PAD + Math.round(x * this.k);
+  }
+
+  /** What stands at a place, in units. @param {number} place in pixels */
+  unit(place) {
+    return (place - PAD) / this.k;
+  }
+
+  /**
+   * Where it has moved to is to be seen; where it stays one may look away.
+   * @param {number} x in units
+   */
+  keeps(x) {
+    if (x === this.#kept) return;
+    [this.#kept, this.follows] = [x, false];
+    const place = this.x(x);
+    if (place < this.left + PAD || place > this.left + this.wide - PAD) this.#goesTo(place - this.wide / 3);
   }
 
   /** The middle of the strip above a lane's bars. @param {number} lane */

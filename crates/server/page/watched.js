@@ -4,6 +4,7 @@ import { Session } from "./fold.js";
 import { Inbox, TOO_LARGE, follow, pause } from "./sse.js";
 import { takePlace } from "./places.js";
 import { Refused } from "./api.js";
+import { Playback } from "./playback.js";
 
 /** @import {Api} from "./api.js" */
 /** @import {Frame} from "./sse.js" */
@@ -25,6 +26,9 @@ const ASK_MS = 5000;
 /** So long one frame folds before it draws. */
 const FOLD_MS = 8;
 
+/** @type {Map<string, any>} */
+const NOBODY = new Map();
+
 const LIVE = new Set(["text_delta", "thinking_delta", "call_delta", "tool_output", "setup_output"]);
 
 /**
@@ -41,8 +45,9 @@ export class Watched {
    * @param {any} session as the server lists it
    * @param {() => void} onChange
    * @param {(event: any) => void} onEvent what has just happened, not what is only caught up with
+   * @param {boolean} plays whether what is over is played at once
    */
-  constructor(api, session, onChange, onEvent) {
+  constructor(api, session, onChange, onEvent, plays = false) {
     this.api = api;
     this.session = session;
     this.onChange = onChange;
@@ -50,8 +55,10 @@ export class Watched {
     this.fold = new Session();
     /** @type {Map<string, Note[]>} */
     this.notes = new Map();
-    /** @type {Map<string, any>} what the server says of each agent beside its events */
-    this.listed = new Map();
+    /** @type {Map<string, any>} */
+    this.known = new Map();
+    /** What is over can be played back. */
+    this.playback = session.live ? null : new Playback(plays, session.last_seq, onChange);
     /** @type {Line} */
     this.line = session.live ? "connecting" : "stored";
     this.why = "";
@@ -59,6 +66,7 @@ export class Watched {
     /** Something that was told was too large to be read. */
     this.misses = false;
     this.from = Math.max(0, session.last_seq - EVENTS_MAX);
+    if (this.from > 0) this.playback?.player.misses();
     this.caughtUp = session.last_seq <= this.from;
     this.offset = Infinity;
     this.inbox = new Inbox(onChange);
@@ -72,9 +80,24 @@ export class Watched {
     return this.session.session;
   }
 
+  /** What the address calls it. @returns {"session" | "replay"} */
+  get kind() {
+    return "session";
+  }
+
   /** The number of the last event that is known. */
   get seq() {
-    return Math.max(this.from, this.fold.view.seq);
+    return Math.max(this.from, this.playback?.player.events.at(-1)?.seq ?? 0, this.fold.view.seq);
+  }
+
+  /** What the server says of each agent beside its events: how it is at the end. */
+  get listed() {
+    return this.playback?.isAmid ? NOBODY : this.known;
+  }
+
+  /** The fold of all that is here, of which less may be shown. */
+  get whole() {
+    return this.playback?.canPlay ? this.playback.whole : this.fold;
   }
 
   /** How late it is in the session. */
@@ -132,7 +155,7 @@ export class Watched {
     try {
       for (let more = true; more && !this.ends.signal.aborted; ) {
         const { events, next } = await this.api.get(`sessions/${this.id}/log?after=${this.seq}&limit=1000`);
-        for (const event of events) this.#event(event);
+        for (const event of events) this.tells(event);
         more = next !== undefined && events.length > 0;
       }
       this.line = this.session.live ? "asking" : "stored";
@@ -147,6 +170,7 @@ export class Watched {
   }
 
   close() {
+    this.playback?.close();
     this.ends.abort();
     this.inbox.clear();
   }
@@ -193,7 +217,7 @@ export class Watched {
     this.askedAt = Date.now();
     try {
       const { agents } = await this.api.get(`sessions/${this.id}/agents`);
-      this.listed = new Map(agents.map((/** @type {any} */ agent) => [agent.name, agent]));
+      this.known = new Map(agents.map((/** @type {any} */ agent) => [agent.name, agent]));
       this.onChange();
     } catch {
       // The stream says what is wrong.
@@ -208,7 +232,9 @@ export class Watched {
    */
   takeIn() {
     const until = performance.now() + FOLD_MS;
-    return this.inbox.drain((frame) => this.#frame(frame), () => performance.now() > until);
+    const isMore = this.inbox.drain((frame) => this.#frame(frame), () => performance.now() > until);
+    this.playback?.brings(() => this.#anew(), (event) => this.#folds(event));
+    return isMore;
   }
 
   /** @param {Frame} frame */
@@ -226,26 +252,43 @@ export class Watched {
     } else if (LIVE.has(frame.event)) {
       this.#clock(told.t);
       this.fold.live(told);
-    } else this.#event(told);
+    } else this.tells(told);
   }
 
   /** The store knows less than we were told: what we were told beyond it never happened. */
   #startOver() {
-    this.fold = new Session();
-    this.notes.clear();
+    this.#anew();
     this.from = 0;
+    this.playback?.close();
+    this.playback &&= new Playback(false, this.session.last_seq, this.onChange);
   }
 
-  /** @param {any} event */
-  #event(event) {
-    const thought = this.#thought(event);
-    if (!this.fold.told(event)) return;
-    if (event.type === "model_finished" || event.type === "model_interrupted") this.#note(event, thought);
+  #anew() {
+    this.fold = new Session();
+    this.notes.clear();
+  }
+
+  /** The next event. What is played back is folded once it is shown. @param {any} event */
+  tells(event) {
+    if (event.seq <= this.seq) return;
+    const isShown = this.playback?.holds(event) ?? true;
+    const isNew = isShown && this.#folds(event);
     if (!this.caughtUp) this.caughtUp = event.seq >= this.session.last_seq;
-    else {
+    else if (isNew) {
       this.#clock(event.t);
       this.onEvent(event);
     }
+  }
+
+  /**
+   * Folds an event. `false`: it changes nothing.
+   * @param {any} event
+   */
+  #folds(event) {
+    const thought = this.#thought(event);
+    if (!this.fold.told(event)) return false;
+    if (event.type === "model_finished" || event.type === "model_interrupted") this.#note(event, thought);
+    return true;
   }
 
   /**
