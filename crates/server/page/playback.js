@@ -1,6 +1,6 @@
 // What is over, on the page: as much of it is folded as the player shows. Time passes here; `player.js` decides.
 
-import { Session } from "./fold.js";
+import { Folded } from "./folded.js";
 import { Player, momentOf } from "./player.js";
 import { told } from "./told.js";
 
@@ -10,11 +10,19 @@ import { told } from "./told.js";
 /** What time it is, as a player is told it: in microseconds. */
 const now = () => Math.round(performance.now() * 1000);
 
+/** So long one frame folds before it draws. */
+const FOLD_MS = 24;
+
+const nothing = () => ({ folded: new Folded(), count: 0 });
+
 /** What was told of a session that is over, and how much of it is shown. */
 export class Playback {
-  /** How many of the player's events are folded. */
+  /** How many of the player's events are in what is shown. */
   #folded = 0;
-  #whole = new Session();
+  /** What is folded anew, because less is to be shown than is: until it is as far, what was shown is. */
+  #next = nothing();
+  /** All of it. */
+  #whole = new Folded();
   #wholly = 0;
   #wasHidden = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} until the next one is due */
@@ -40,44 +48,84 @@ export class Playback {
     return this.player.isWhole && !this.player.isAtEnd;
   }
 
+  /** Whether what is shown is not yet what the player shows. */
+  get isBehind() {
+    return this.player.isWhole && this.#folded !== this.player.shown;
+  }
+
   /**
-   * One more has happened. `true`: it is to be folded now.
+   * One more has happened. `false`: it is one too many, nothing is played, and whoever told of it folds it.
    * @param {Event} event
+   * @param {Folded} shown
    */
-  holds(event) {
-    if (!this.player.holds(event)) return false;
-    this.#folded = this.player.shown;
-    return true;
+  holds(event, shown) {
+    this.player.holds(event);
+    if (this.player.isWhole) return true;
+    const { events } = this.player;
+    for (; this.#folded < events.length; this.#folded += 1) shown.tells(events[this.#folded]);
+    return false;
   }
 
   /** All of it, folded. */
   get whole() {
     const { events } = this.player;
-    for (; this.#wholly < events.length; this.#wholly += 1) this.#whole.told(/** @type {Event} */ (events[this.#wholly]));
-    return this.#whole;
+    for (; this.#wholly < events.length; this.#wholly += 1) this.#whole.tells(events[this.#wholly]);
+    return this.#whole.fold;
   }
 
   /**
-   * Folds what is shown by now: further, or anew where less is shown than before. Then waits for what is due next, while somebody
-   * looks.
-   * @param {() => void} anew
-   * @param {(event: Event) => void} folds
+   * What is to be shown in place of this: as far as the player is, or on the way there for as long as a frame has time. Then it
+   * waits for what is due next, while somebody looks.
+   * @param {Folded} shown
    */
-  brings(anew, folds) {
+  brings(shown) {
     const { player } = this;
     clearTimeout(this.#timer);
-    if (!player.isWhole) return;
+    if (!player.isWhole) return shown;
     if (document.hidden || this.#wasHidden) player.rests(now());
     this.#wasHidden = document.hidden;
-    if (document.hidden) return;
+    if (document.hidden) return shown;
     while (player.due(now()));
-    if (player.shown < this.#folded) {
-      anew();
-      this.#folded = 0;
-    }
-    for (; this.#folded < player.shown; this.#folded += 1) folds(/** @type {Event} */ (player.events[this.#folded]));
-    const next = player.wakesAt;
-    if (next !== undefined) this.#timer = setTimeout(this.draw, Math.max(0, (next - now()) / 1000));
+    const next = player.shown < this.#folded ? this.#back(shown) : this.#on(shown);
+    this.#waits();
+    return next;
+  }
+
+  /** As much or more is to be shown. @param {Folded} shown */
+  #on(shown) {
+    const { events } = this.player;
+    this.#folded = this.#folds(shown, this.#folded);
+    // Once all of it is there it is the whole, and no event changes it any more.
+    if (this.#folded === events.length && this.#wholly < events.length) [this.#whole, this.#wholly] = [shown, events.length];
+    return shown;
+  }
+
+  /** Less is to be shown: that is folded anew. @param {Folded} shown */
+  #back(shown) {
+    if (this.#next.count > this.player.shown) this.#next = nothing();
+    const { folded, count } = this.#next;
+    this.#next.count = this.#folds(folded, count);
+    if (this.#next.count < this.player.shown) return shown;
+    [this.#folded, this.#next] = [this.#next.count, nothing()];
+    return folded;
+  }
+
+  /**
+   * Folds on from so many events, for as long as a frame has time.
+   * @param {Folded} folded
+   * @param {number} count
+   * @returns {number} how many are folded then
+   */
+  #folds(folded, count) {
+    const { events, shown } = this.player;
+    const until = performance.now() + FOLD_MS;
+    while (count < shown && performance.now() < until) folded.tells(events[count++]);
+    return count;
+  }
+
+  #waits() {
+    const next = this.player.wakesAt;
+    if (next !== undefined && !this.isBehind) this.#timer = setTimeout(this.draw, Math.max(0, (next - now()) / 1000));
   }
 
   close() {
@@ -99,9 +147,15 @@ export function played(page) {
 export function plays(page, does) {
   const player = played(page);
   if (!player) return;
-  const words = does(player);
-  page.say(words || player.moment);
+  const words = does(player) || player.moment;
+  // Where it was a moment ago is nothing to be told any more.
+  if (page.said === said.get(page)) page.saidAt = -Infinity;
+  page.say(words);
+  said.set(page, page.said);
 }
+
+/** What was said last of where each page is. @type {WeakMap<Page, string>} */
+const said = new WeakMap();
 
 /** @param {Page} page */
 export function toggles(page) {
@@ -117,7 +171,8 @@ export function steps(page) {
     if (player.isAtEnd) return "This is the end";
     player.steps();
     const event = player.events[player.shown - 1];
-    return [player.moment, event && told(event, page.agent)].filter(Boolean).join(": ");
+    const words = event && told(event, page.agent);
+    return `${player.shown} of ${player.events.length}, ${player.moment}${words ? `: ${words}` : ""}`;
   });
 }
 

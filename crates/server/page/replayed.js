@@ -18,10 +18,11 @@ export class Replayed extends Watched {
   constructor(api, id, { name, before: { events } }, draw) {
     const title = `Replay: ${oneLine(name ?? "") || "a scenario"}`;
     const session = { session: id, title, folder: "", live: false, last_seq: events.at(-1)?.seq ?? 0 };
-    const plays = events.length <= EVENTS_MAX && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const plays = !matchMedia("(prefers-reduced-motion: reduce)").matches;
     super(api, session, draw, () => undefined, plays);
     // All that is held is there: there is no part of it to be asked for.
     this.from = 0;
+    if (events.length > EVENTS_MAX) this.playback?.player.misses();
     this.events = events;
   }
 

@@ -1,9 +1,9 @@
-// One session that is watched: its events folded as they come, and what the page keeps beside the fold.
+// One session that is watched: its events, folded as they come.
 
-import { Session } from "./fold.js";
 import { Inbox, TOO_LARGE, follow, pause } from "./sse.js";
 import { takePlace } from "./places.js";
 import { Refused } from "./api.js";
+import { Folded } from "./folded.js";
 import { Playback } from "./playback.js";
 
 /** @import {Api} from "./api.js" */
@@ -12,13 +12,6 @@ import { Playback } from "./playback.js";
 
 /** So many of the newest events are asked for; of what was before them the list of agents tells. */
 const EVENTS_MAX = 20_000;
-
-/** So many notes of one agent are kept, and with what was thought so many, the newest. */
-const NOTES_MAX = 200;
-const THOUGHTS_MAX = 20;
-
-/** So much of one thinking block is kept and shown, in characters; the newest. */
-export const THOUGHT_MAX = 16 << 10;
 
 /** So often a tab asks that has no place for a stream. */
 const ASK_MS = 5000;
@@ -31,12 +24,7 @@ const NOBODY = new Map();
 
 const LIVE = new Set(["text_delta", "thinking_delta", "call_delta", "tool_output", "setup_output"]);
 
-/**
- * What the fold has no entry for: how thinking ended, and a reply that was cut before it said a word.
- * @typedef {{seq: number, run: number, text: string, states: string[], reason?: string, blank: boolean}} Note
- *
- * @typedef {"connecting" | "live" | "asking" | "offline" | "stored" | "refused"} Line
- */
+/** @typedef {"connecting" | "live" | "asking" | "offline" | "stored" | "refused"} Line */
 
 /** A session, and the stream that tells of it. */
 export class Watched {
@@ -52,9 +40,7 @@ export class Watched {
     this.session = session;
     this.onChange = onChange;
     this.onEvent = onEvent;
-    this.fold = new Session();
-    /** @type {Map<string, Note[]>} */
-    this.notes = new Map();
+    this.folded = new Folded();
     /** @type {Map<string, any>} */
     this.known = new Map();
     /** What is over can be played back. */
@@ -98,6 +84,14 @@ export class Watched {
   /** The fold of all that is here, of which less may be shown. */
   get whole() {
     return this.playback?.canPlay ? this.playback.whole : this.fold;
+  }
+
+  get fold() {
+    return this.folded.fold;
+  }
+
+  get notes() {
+    return this.folded.notes;
   }
 
   /** How late it is in the session. */
@@ -233,8 +227,9 @@ export class Watched {
   takeIn() {
     const until = performance.now() + FOLD_MS;
     const isMore = this.inbox.drain((frame) => this.#frame(frame), () => performance.now() > until);
-    this.playback?.brings(() => this.#anew(), (event) => this.#folds(event));
-    return isMore;
+    if (!this.playback) return isMore;
+    this.folded = this.playback.brings(this.folded);
+    return isMore || this.playback.isBehind;
   }
 
   /** @param {Frame} frame */
@@ -257,38 +252,22 @@ export class Watched {
 
   /** The store knows less than we were told: what we were told beyond it never happened. */
   #startOver() {
-    this.#anew();
+    this.folded = new Folded();
     this.from = 0;
     this.playback?.close();
     this.playback &&= new Playback(false, this.session.last_seq, this.onChange);
   }
 
-  #anew() {
-    this.fold = new Session();
-    this.notes.clear();
-  }
-
   /** The next event. What is played back is folded once it is shown. @param {any} event */
   tells(event) {
     if (event.seq <= this.seq) return;
-    const isShown = this.playback?.holds(event) ?? true;
-    const isNew = isShown && this.#folds(event);
+    const isHeld = this.playback?.holds(event, this.folded) ?? false;
+    const isNew = !isHeld && this.folded.tells(event);
     if (!this.caughtUp) this.caughtUp = event.seq >= this.session.last_seq;
     else if (isNew) {
       this.#clock(event.t);
       this.onEvent(event);
     }
-  }
-
-  /**
-   * Folds an event. `false`: it changes nothing.
-   * @param {any} event
-   */
-  #folds(event) {
-    const thought = this.#thought(event);
-    if (!this.fold.told(event)) return false;
-    if (event.type === "model_finished" || event.type === "model_interrupted") this.#note(event, thought);
-    return true;
   }
 
   /**
@@ -298,40 +277,6 @@ export class Watched {
   #clock(t) {
     if (this.line === "live") this.offset = Math.min(this.offset, Date.now() / 1000 - t);
   }
-
-  /**
-   * What its agent thought until this event.
-   * @param {any} event
-   */
-  #thought(event) {
-    const piece = pieces(this.fold.view.agents[event.agent]).find(({ type }) => type === "thinking_delta");
-    return piece?.text.slice(-THOUGHT_MAX) ?? "";
-  }
-
-  /**
-   * @param {any} event
-   * @param {string} text
-   */
-  #note(event, text) {
-    const { seq, run = 0, agent, thinking: states = [], reason } = event;
-    const blank = event.type === "model_interrupted" && String(event.text ?? "").trim() === "";
-    if (states.length === 0 && !blank) return;
-    const notes = this.notes.get(agent) ?? [];
-    notes.push({ seq, run, text, states, reason, blank });
-    if (notes.length > NOTES_MAX) notes.shift();
-    const old = notes.at(-1 - THOUGHTS_MAX);
-    if (old) old.text = "";
-    this.notes.set(agent, notes);
-  }
-}
-
-/**
- * What an agent is saying that is not recorded yet.
- * @param {any} agent
- * @returns {any[]}
- */
-export function pieces(agent) {
-  return agent ? agent.said.map((/** @type {any} */ piece) => piece.whole) : [];
 }
 
 /**

@@ -41,7 +41,8 @@ function controls(page, player) {
         <button class="small" aria-label="Faster" title="Faster (+)" @click=${() => speeds(page, true)}>+</button>
       </span>
       <form class="to" @submit=${(/** @type {Event} */ event) => goes(page, event)}>
-        <input name="to" aria-label="Go to a moment" placeholder="2.5s, 2m, 1:04" size="11" autocomplete="off" autocapitalize="off" spellcheck="false">
+        <label for="to"><span class="hint">Go to</span></label>
+        <input id="to" aria-label="Go to a moment" placeholder="2.5s, 2m, 1:04" size="11" autocomplete="off" autocapitalize="off" spellcheck="false">
         <button class="small" type="submit">Go</button>
       </form>
     </div>

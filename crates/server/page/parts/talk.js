@@ -4,7 +4,8 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { guard } from "../vendor/lit-html/directives/guard.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { clean, figures, injected, oneLine, returned } from "../words.js";
-import { isWorking, pieces } from "../watched.js";
+import { pieces } from "../folded.js";
+import { isWorking } from "../watched.js";
 import { call, tail } from "./call.js";
 import { elements, prose } from "./prose.js";
 import { thought, thinking } from "./thought.js";
@@ -98,7 +99,7 @@ function sizeOf(kind) {
   return ELEMENTS * texts.length + long / CHARACTERS + (kind.type === "reply" ? elements(kind) : 0);
 }
 
-/** @param {import("../watched.js").Note} note */
+/** @param {import("../folded.js").Note} note */
 function noteRow(note) {
   return { key: `n${note.seq}`, size: () => ELEMENTS, changes: [note], draw: () => thought(note) };
 }

@@ -234,7 +234,7 @@ function details(page) {
   const name = one ? whose(page, one) : "";
   const isAt = one !== undefined && key === one.at;
   return html`<div class="details">
-    <p class="says" id="timeline-says">${timelines.moving ? moving(page) : says ? oneLine(says) : html`<span class="hint">${keys()}</span><span class="narrow">Tap what you want to read about.</span>`}</p>
+    <p class="says" id="timeline-says">${timelines.moving ? moving(page) : says ? oneLine(says) : html`<span class="hint">${keys(page)}</span><span class="narrow">Tap what you want to read about.</span>`}</p>
     ${timelines.error ? html`<p class="bad">${timelines.error}</p>` : nothing}
     <div class="acts">
       ${timelines.moving
@@ -244,7 +244,7 @@ function details(page) {
             ${isAt && one && says && one.id === "chart" && played(page) ? html`<button class="small" @click=${() => goesThere(page, one, one.stop(key)?.x ?? 0)}>Go to this moment</button>` : nothing}
             ${isAt && name && one ? html`<button class="small" @click=${() => opens(page, one)}>Open ${name}</button>` : nothing}`}
     </div>
-    <p class="unseen" id="timeline-keys">${keys()}</p>
+    <p class="unseen" id="timeline-keys">${keys(page)}</p>
   </div>`;
 }
 
@@ -260,8 +260,10 @@ function about(all) {
   return [at?.at ?? "", at];
 }
 
-function keys() {
-  return "Arrow keys go along time and from agent to agent, Enter opens the conversation, + and - look nearer and farther, m moves a message of a session that rests.";
+/** @param {Page} page */
+function keys(page) {
+  const goes = played(page) ? "m moves a message. A click where nothing stands goes to that moment." : "m moves a message of a session that rests.";
+  return `Arrow keys go along time and from agent to agent, Enter opens the conversation, + and - look nearer and farther, ${goes}`;
 }
 
 /** @param {Page} page */

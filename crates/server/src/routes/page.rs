@@ -122,6 +122,7 @@ files! {
     "fold/timeline.js",
     "fold/types.js",
     "fold/view.js",
+    "folded.js",
     "icon.svg",
     "inbox.js",
     "kept.js",
