@@ -150,7 +150,7 @@ function begin() {
 function second() {
   const { watched } = page;
   // In what is over no clock goes on.
-  if (!watched || watched.playback) return;
+  if (!watched || (watched.playback && watched.line !== "offline")) return;
   const works = Object.values(watched.fold.view.agents).some(isWorking);
   const waits = (page.chosen?.queue.length ?? 0) > 0;
   if (!document.hidden && (works || waits || watched.line === "offline")) draw();

@@ -122,7 +122,7 @@ export class Page {
     // What was asked with an older token may be refused late.
     this.api = new Api(token, () => this.api?.token === token && this.signOut(over));
     // A replay needs nobody: it is neither fetched anew nor begun anew.
-    if (this.watched?.kind === "replay") this.watched.api = this.api;
+    if (this.watched && location.hash === `#replay=${this.watched.id}`) this.watched.api = this.api;
     else void this.openAny();
   }
 

@@ -135,7 +135,7 @@ export class Playback {
 
 /** What of a page is played, if anything can be. @param {Page} page */
 export function played(page) {
-  const playback = page.watched?.playback;
+  const playback = page.phase === "watching" ? page.watched?.playback : null;
   return playback?.canPlay ? playback.player : undefined;
 }
 

@@ -49,7 +49,7 @@ export class Player {
    */
   holds(event) {
     const follows = !this.plays && this.shown === this.events.length;
-    if (this.events.length >= EVENTS_MAX) {
+    if (this.#isFull || this.events.length >= EVENTS_MAX) {
       this.#isFull = true;
       return true;
     }

@@ -56,10 +56,20 @@ export async function openReplay(page, id) {
   } catch (error) {
     if (!page.api) return;
     // Another one is being played, or nobody answered: that passes.
-    if (!(error instanceof Refused) || error.status === 429) return page.retry(error, () => void openReplay(page, id));
-    history.replaceState(null, "", location.pathname);
-    await page.openAny();
-    page.why = error.detail;
-    page.say(error.detail);
+    if (!(error instanceof Refused) || error.status === 429) page.retry(error, () => void openReplay(page, id));
+    else await offers(page, error.detail);
   }
+}
+
+/**
+ * What there is in its place.
+ * @param {Page} page
+ * @param {string} why
+ */
+async function offers(page, why) {
+  history.replaceState(null, "", location.pathname);
+  page.why = why;
+  page.say(why);
+  page.sessions = await page.server().get("sessions").then(({ sessions }) => sessions, () => []);
+  page.draw();
 }

@@ -229,7 +229,7 @@ export class Watched {
     const isMore = this.inbox.drain((frame) => this.#frame(frame), () => performance.now() > until);
     if (!this.playback) return isMore;
     this.folded = this.playback.brings(this.folded);
-    return isMore || this.playback.isBehind;
+    return isMore || (this.playback.isBehind && !document.hidden);
   }
 
   /** @param {Frame} frame */
