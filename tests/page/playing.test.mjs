@@ -116,7 +116,7 @@ test('a scenario is played step by step, to a moment, and by keys where nobody t
 
 // > D16: It plays as it was, at the speed that was chosen and without long pauses, and asks nothing of the server meanwhile
 test('it plays from its beginning, as fast as one wants, to its end, and needs no server for it', () =>
-  replayed(DEMO, async ({ ground, page }) => {
+  replayed(DEMO, async ({ ground, page, context }) => {
     const asked = [];
     await isAt(page, ALL, '4.0 s of 4.0 s');
     await press(page, 'Play');
@@ -132,6 +132,15 @@ test('it plays from its beginning, as fast as one wants, to its end, and needs n
     assert.ok(there < ALL);
     assert.deepEqual(asked, []);
     await log(page, 'lead').getByText('finished after 1 turn').waitFor();
+    // The next process's token comes to every tab, and takes nothing from this one.
+    await goTo(page, '2s');
+    await ground.serve(IDLE);
+    const other = await context.newPage();
+    await other.goto(ground.link());
+    await other.getByText('No session yet.').waitFor();
+    await isAt(page, SENT, '2.0 s of 4.0 s');
+    await goTo(page, '3s');
+    await isAt(page, 21, '2.5 s of 4.0 s');
   }, { waits: false }));
 
 const PAUSE = `midturn: 1
