@@ -2,9 +2,11 @@
 // `node --test tests/page/reads.mjs`
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { markdown } from "../../crates/server/page/markdown.js";
+import { EVENTS_MAX, Player, momentOf } from "../../crates/server/page/player.js";
 import { Inbox, Parser, follow } from "../../crates/server/page/sse.js";
 import { refusal, waits } from "../../crates/server/page/words.js";
 
@@ -173,4 +175,32 @@ test("the page names no command that only the terminal has", () => {
     assert.match(words, /raise it|runs again/);
     assert.doesNotMatch(words, /\/(limit|resume)/);
   }
+});
+
+/** What the terminal is held to as well (crates/tui/src/player.rs). */
+const PLAYING = JSON.parse(readFileSync(new URL("../fold/playing.json", import.meta.url), "utf8"));
+const micros = (seconds) => Math.round(seconds * 1e6);
+
+for (const { name, events, plays, begins, then } of PLAYING.plays) {
+  test(`it is played back as in the terminal: ${name}`, () => {
+    const player = new Player(plays, events.length, micros(begins));
+    events.forEach((t, at) => player.holds({ seq: at + 1, t }));
+    for (const [does, at, shown, wakes, says] of then) {
+      if (does === "due") while (player.due(micros(at)));
+      else if (does === "to") player.toMoment(micros(at));
+      else if (does === "faster" || does === "slower") player.speeds(does === "faster", micros(at));
+      else player[does](micros(at));
+      assert.deepEqual([player.shown, player.wakesAt, player.says()], [shown, wakes === null ? undefined : micros(wakes), says], `${does} ${at}`);
+    }
+  });
+}
+
+test("a moment is a clock or a duration, as in the terminal", () => {
+  for (const [words, seconds] of PLAYING.moments) assert.equal(momentOf(words), seconds === null ? undefined : micros(seconds), words);
+});
+
+test("one event more than is held is shown, and nothing is played", () => {
+  const player = new Player(false, 2, 0);
+  for (let seq = 0; seq <= EVENTS_MAX; seq += 1) assert.ok(player.holds({ seq, t: seq }));
+  assert.deepEqual([player.isWhole, player.events.length], [false, EVENTS_MAX]);
 });

@@ -17,6 +17,8 @@ const WRITERS: [&str; 2] = ["write", "edit"];
 
 /// A scenario, played twice.
 pub struct WhatIf {
+    /// What the scenario is called.
+    pub name: String,
     /// What happens.
     pub before: Vec<Event>,
     /// What would have happened.
@@ -51,7 +53,7 @@ pub fn what_if(name: &str, yaml: &str, shifts: &[Shift]) -> Result<WhatIf, Error
         false => play::play(&shifted, None)?.record,
     };
     let (changes, spared) = (changes(&before, &after), Spared::of(&before.events, &after.events));
-    Ok(WhatIf { before: before.events, after: after.events, changes, spared })
+    Ok(WhatIf { name: scenario.name, before: before.events, after: after.events, changes, spared })
 }
 
 impl Spared {
@@ -141,6 +143,7 @@ messages:
     fn unmoved_nothing_is_spared_and_too_early_is_an_error() {
         let played = what_if("w.yaml", WORK, &[]).unwrap();
         assert_eq!((played.spared, played.changes.len()), (Spared::default(), 0));
+        assert_eq!(played.name, "two files");
         assert!(what_if("w.yaml", WORK, &["fix=-3s".parse().unwrap()]).is_err());
         assert!(what_if("w.yaml", WORK, &["other=+3s".parse().unwrap()]).is_err());
     }

@@ -5,6 +5,7 @@ import { kept, onKept } from "./kept.js";
 import { Page } from "./page.js";
 import { isWorking } from "./watched.js";
 import { leaveNote } from "./notes.js";
+import { keyPlays } from "./playback.js";
 import { leave } from "./parts/queue.js";
 import { shell } from "./parts/shell.js";
 import { timelineSettles } from "./parts/timeline.js";
@@ -94,6 +95,7 @@ function scrolled({ target }) {
 function pressed(event) {
   if (event.isComposing || event.keyCode === 229 || page.dialog) return;
   if (page.keys.is("stop", event)) escaped(event);
+  else if (keyPlays(page, event)) event.preventDefault();
   // What is typed before the form of a comment is drawn is nobody's: in the message it would be out of place.
   else if (isTyped(event)) document.getElementById(page.noting ? "note" : "draft")?.focus();
 }
@@ -139,7 +141,7 @@ function begin() {
     history.replaceState(null, "", asked.size > 0 ? `#${asked}` : location.pathname);
     void page.signIn(code);
   } else if (page.watched && page.api) {
-    if (asked.get("session") !== page.watched.id) void page.openAny();
+    if (asked.get(page.watched.kind) !== page.watched.id) void page.openAny();
   } else if (token) page.signedIn(token);
   else page.signOut("");
 }
@@ -147,7 +149,8 @@ function begin() {
 /** Clocks go on, and what events don't say is asked for. */
 function second() {
   const { watched } = page;
-  if (!watched) return;
+  // In what is over no clock goes on.
+  if (!watched || (watched.playback && watched.line !== "offline")) return;
   const works = Object.values(watched.fold.view.agents).some(isWorking);
   const waits = (page.chosen?.queue.length ?? 0) > 0;
   if (!document.hidden && (works || waits || watched.line === "offline")) draw();

@@ -89,6 +89,8 @@ export class Chart {
   #stops = null;
   #isDue = false;
   #zoomedAt = -Infinity;
+  /** What was brought into sight last, in units, and how much one saw then. */
+  #kept = { x: NaN, wide: 0 };
 
   /**
    * @param {string} id of its element
@@ -141,6 +143,22 @@ export class Chart {
     return PAD + Math.round(x * this.k);
   }
 
+  /** What stands at a place, in units. @param {number} place in pixels */
+  unit(place) {
+    return (place - PAD) / this.k;
+  }
+
+  /**
+   * Where it has moved to is to be seen; where it stays one may look away.
+   * @param {number} x in units
+   */
+  keeps(x) {
+    if (x === this.#kept.x && this.wide === this.#kept.wide) return;
+    [this.#kept, this.follows] = [{ x, wide: this.wide }, false];
+    const place = this.x(x);
+    if (place < this.left + PAD || place > this.left + this.wide - PAD) this.#goesTo(place - this.wide / 3);
+  }
+
   /** The middle of the strip above a lane's bars. @param {number} lane */
   strip(lane) {
     return (this.tops[lane] ?? 0) + STRIP / 2;
@@ -173,8 +191,8 @@ export class Chart {
 
   /** What stays where it is: what one is at, the end that is followed, or else the middle. */
   #about() {
-    const at = this.stop(this.at);
-    const place = at ? this.x(at.x) - this.left : -1;
+    const at = this.stop(this.at)?.x ?? this.#kept.x;
+    const place = this.x(at) - this.left;
     if (place >= 0 && place <= this.wide) return place;
     return this.follows ? this.wide : this.wide / 2;
   }

@@ -10,6 +10,7 @@ import { URGENCY, modeOf, newId, why } from "./ways.js";
 import { loadDiff } from "./deeds.js";
 import { backAgain } from "./notes.js";
 import { Timelines } from "./whatif.js";
+import { openReplay } from "./replayed.js";
 
 /**
  * @import {Comment} from "./review.js"
@@ -120,7 +121,9 @@ export class Page {
     const over = "This sign-in is over: the process that gave it has ended";
     // What was asked with an older token may be refused late.
     this.api = new Api(token, () => this.api?.token === token && this.signOut(over));
-    void this.openAny();
+    // A replay needs nobody: it is neither fetched anew nor begun anew.
+    if (this.watched && location.hash === `#replay=${this.watched.id}`) this.watched.api = this.api;
+    else void this.openAny();
   }
 
   /** @param {string} why */
@@ -134,14 +137,16 @@ export class Page {
 
   // ── Sessions ──
 
-  /** Opens the session that the address names, else the newest that lives, else offers what there is. */
+  /** Opens the session or the replay that the address names, else the newest session that lives, else offers what there is. */
   async openAny() {
-    const wanted = new URLSearchParams(location.hash.slice(1)).get("session");
+    const asked = new URLSearchParams(location.hash.slice(1));
+    const [wanted, replay] = [asked.get("session"), asked.get("replay")];
+    if (replay) return openReplay(this, replay);
     this.phase = "choosing";
     try {
       this.sessions = (await this.server().get("sessions")).sessions;
     } catch (error) {
-      if (this.api) this.#retry(error, () => this.openAny());
+      if (this.api) this.retry(error, () => void this.openAny());
       return;
     }
     this.why = "";
@@ -155,7 +160,7 @@ export class Page {
    * @param {unknown} error
    * @param {() => void} again
    */
-  #retry(error, again) {
+  retry(error, again) {
     this.why = `${error instanceof Refused ? error.detail : "The server does not answer"}. Trying again …`;
     this.draw();
     setTimeout(again, 2000);
@@ -163,17 +168,22 @@ export class Page {
 
   /** @param {any} session */
   open(session) {
-    if (!this.api) return;
+    if (this.api) this.watch(new Watched(this.api, session, this.draw, (event) => this.#happened(event)));
+  }
+
+  /** @param {Watched} watched what is looked at from now on */
+  watch(watched) {
+    const { session } = watched;
     this.watched?.close();
     this.saveDrafts();
     this.drafts = new Drafts(session.session);
     this.comments = new Drafts(session.session, "comments");
     this.noting = null;
     this.timelines = new Timelines(this.draw);
-    this.watched = new Watched(this.api, session, this.draw, (event) => this.#happened(event));
+    this.watched = watched;
     [this.phase, this.agent, this.tab, this.dialog] = ["watching", session.lead ?? "", "talk", null];
     for (const all of [this.stopping, this.pressed, this.sending, this.refused, this.diffs, this.until, this.opened]) all.clear();
-    history.replaceState(null, "", `#session=${encodeURIComponent(session.session)}`);
+    history.replaceState(null, "", `#${watched.kind}=${encodeURIComponent(session.session)}`);
     void this.watched.watch();
     this.draw();
   }

@@ -1,9 +1,10 @@
-// One session that is watched: its events folded as they come, and what the page keeps beside the fold.
+// One session that is watched: its events, folded as they come.
 
-import { Session } from "./fold.js";
 import { Inbox, TOO_LARGE, follow, pause } from "./sse.js";
 import { takePlace } from "./places.js";
 import { Refused } from "./api.js";
+import { Folded } from "./folded.js";
+import { Playback } from "./playback.js";
 
 /** @import {Api} from "./api.js" */
 /** @import {Frame} from "./sse.js" */
@@ -12,27 +13,18 @@ import { Refused } from "./api.js";
 /** So many of the newest events are asked for; of what was before them the list of agents tells. */
 const EVENTS_MAX = 20_000;
 
-/** So many notes of one agent are kept, and with what was thought so many, the newest. */
-const NOTES_MAX = 200;
-const THOUGHTS_MAX = 20;
-
-/** So much of one thinking block is kept and shown, in characters; the newest. */
-export const THOUGHT_MAX = 16 << 10;
-
 /** So often a tab asks that has no place for a stream. */
 const ASK_MS = 5000;
 
 /** So long one frame folds before it draws. */
 const FOLD_MS = 8;
 
+/** @type {Map<string, any>} */
+const NOBODY = new Map();
+
 const LIVE = new Set(["text_delta", "thinking_delta", "call_delta", "tool_output", "setup_output"]);
 
-/**
- * What the fold has no entry for: how thinking ended, and a reply that was cut before it said a word.
- * @typedef {{seq: number, run: number, text: string, states: string[], reason?: string, blank: boolean}} Note
- *
- * @typedef {"connecting" | "live" | "asking" | "offline" | "stored" | "refused"} Line
- */
+/** @typedef {"connecting" | "live" | "asking" | "offline" | "stored" | "refused"} Line */
 
 /** A session, and the stream that tells of it. */
 export class Watched {
@@ -41,17 +33,18 @@ export class Watched {
    * @param {any} session as the server lists it
    * @param {() => void} onChange
    * @param {(event: any) => void} onEvent what has just happened, not what is only caught up with
+   * @param {boolean} plays whether what is over is played at once
    */
-  constructor(api, session, onChange, onEvent) {
+  constructor(api, session, onChange, onEvent, plays = false) {
     this.api = api;
     this.session = session;
     this.onChange = onChange;
     this.onEvent = onEvent;
-    this.fold = new Session();
-    /** @type {Map<string, Note[]>} */
-    this.notes = new Map();
-    /** @type {Map<string, any>} what the server says of each agent beside its events */
-    this.listed = new Map();
+    this.folded = new Folded();
+    /** @type {Map<string, any>} */
+    this.known = new Map();
+    /** What is over can be played back. */
+    this.playback = session.live ? null : new Playback(plays, session.last_seq, onChange);
     /** @type {Line} */
     this.line = session.live ? "connecting" : "stored";
     this.why = "";
@@ -59,6 +52,7 @@ export class Watched {
     /** Something that was told was too large to be read. */
     this.misses = false;
     this.from = Math.max(0, session.last_seq - EVENTS_MAX);
+    if (this.from > 0) this.playback?.player.misses();
     this.caughtUp = session.last_seq <= this.from;
     this.offset = Infinity;
     this.inbox = new Inbox(onChange);
@@ -73,9 +67,32 @@ export class Watched {
     return this.session.session;
   }
 
+  /** What the address calls it. @returns {"session" | "replay"} */
+  get kind() {
+    return "session";
+  }
+
   /** The number of the last event that is known. */
   get seq() {
-    return Math.max(this.from, this.fold.view.seq);
+    return Math.max(this.from, this.playback?.player.events.at(-1)?.seq ?? 0, this.fold.view.seq);
+  }
+
+  /** What the server says of each agent beside its events: how it is at the end. */
+  get listed() {
+    return this.playback?.isAmid ? NOBODY : this.known;
+  }
+
+  /** The fold of all that is here, of which less may be shown. */
+  get whole() {
+    return this.playback?.canPlay ? this.playback.whole : this.fold;
+  }
+
+  get fold() {
+    return this.folded.fold;
+  }
+
+  get notes() {
+    return this.folded.notes;
   }
 
   /** How late it is in the session. */
@@ -133,7 +150,7 @@ export class Watched {
     try {
       for (let more = true; more && !this.ends.signal.aborted; ) {
         const { events, next } = await this.api.get(`sessions/${this.id}/log?after=${this.seq}&limit=1000`);
-        for (const event of events) this.#event(event);
+        for (const event of events) this.tells(event);
         more = next !== undefined && events.length > 0;
       }
       this.line = this.session.live ? "asking" : "stored";
@@ -148,6 +165,7 @@ export class Watched {
   }
 
   close() {
+    this.playback?.close();
     this.ends.abort();
     this.inbox.clear();
   }
@@ -195,7 +213,7 @@ export class Watched {
     this.askedAt = Date.now();
     try {
       const { agents } = await this.api.get(`sessions/${this.id}/agents`);
-      this.listed = new Map(agents.map((/** @type {any} */ agent) => [agent.name, agent]));
+      this.known = new Map(agents.map((/** @type {any} */ agent) => [agent.name, agent]));
       this.onChange();
     } catch {
       // The stream says what is wrong.
@@ -212,7 +230,10 @@ export class Watched {
    */
   takeIn() {
     const until = performance.now() + FOLD_MS;
-    return this.inbox.drain((frame) => this.#frame(frame), () => performance.now() > until);
+    const isMore = this.inbox.drain((frame) => this.#frame(frame), () => performance.now() > until);
+    if (!this.playback) return isMore;
+    this.folded = this.playback.brings(this.folded);
+    return isMore || (this.playback.isBehind && !document.hidden);
   }
 
   /** @param {Frame} frame */
@@ -231,23 +252,24 @@ export class Watched {
       this.#clock(told.t);
       this.fold.live(told);
     } else if (frame.event === "agents_changed") void this.list();
-    else this.#event(told);
+    else this.tells(told);
   }
 
   /** The store knows less than we were told: what we were told beyond it never happened. */
   #startOver() {
-    this.fold = new Session();
-    this.notes.clear();
+    this.folded = new Folded();
     this.from = 0;
+    this.playback?.close();
+    this.playback &&= new Playback(false, this.session.last_seq, this.onChange);
   }
 
-  /** @param {any} event */
-  #event(event) {
-    const thought = this.#thought(event);
-    if (!this.fold.told(event)) return;
-    if (event.type === "model_finished" || event.type === "model_interrupted") this.#note(event, thought);
+  /** The next event. What is played back is folded once it is shown. @param {any} event */
+  tells(event) {
+    if (event.seq <= this.seq) return;
+    const isHeld = this.playback?.holds(event, this.folded) ?? false;
+    const isNew = !isHeld && this.folded.tells(event);
     if (!this.caughtUp) this.caughtUp = event.seq >= this.session.last_seq;
-    else {
+    else if (isNew) {
       this.#clock(event.t);
       this.onEvent(event);
     }
@@ -260,40 +282,6 @@ export class Watched {
   #clock(t) {
     if (this.line === "live") this.offset = Math.min(this.offset, Date.now() / 1000 - t);
   }
-
-  /**
-   * What its agent thought until this event.
-   * @param {any} event
-   */
-  #thought(event) {
-    const piece = pieces(this.fold.view.agents[event.agent]).find(({ type }) => type === "thinking_delta");
-    return piece?.text.slice(-THOUGHT_MAX) ?? "";
-  }
-
-  /**
-   * @param {any} event
-   * @param {string} text
-   */
-  #note(event, text) {
-    const { seq, run = 0, agent, thinking: states = [], reason } = event;
-    const blank = event.type === "model_interrupted" && String(event.text ?? "").trim() === "";
-    if (states.length === 0 && !blank) return;
-    const notes = this.notes.get(agent) ?? [];
-    notes.push({ seq, run, text, states, reason, blank });
-    if (notes.length > NOTES_MAX) notes.shift();
-    const old = notes.at(-1 - THOUGHTS_MAX);
-    if (old) old.text = "";
-    this.notes.set(agent, notes);
-  }
-}
-
-/**
- * What an agent is saying that is not recorded yet.
- * @param {any} agent
- * @returns {any[]}
- */
-export function pieces(agent) {
-  return agent ? agent.said.map((/** @type {any} */ piece) => piece.whole) : [];
 }
 
 /**

@@ -71,9 +71,9 @@ export class Timelines {
   }
 }
 
-/** Whether a message of it can be moved: nobody works on, and it is Midturn's own to play. @param {Page} page */
-export function canPlay(page) {
-  return page.view !== undefined && !page.isJoined && !Object.values(page.view.agents).some(isWorking);
+/** Whether a message of it can be moved: nobody works on at its end, and it is Midturn's own to play. @param {Page} page */
+export function canPlay({ watched, isJoined }) {
+  return watched !== null && !isJoined && !Object.values(watched.whole.view.agents).some(isWorking);
 }
 
 /**
@@ -164,7 +164,7 @@ export async function plays(page) {
   timelines.isAsking = true;
   page.say("Playing it again …");
   try {
-    const answer = await page.server().post("replays", { session: watched.id, shift: [`${moving.id}=${timelines.words}`] });
+    const answer = await page.server().post("replays", { [watched.kind]: watched.id, shift: [`${moving.id}=${timelines.words}`] });
     if (watched !== page.watched) return;
     const { calls, files, tokens } = answer.spared;
     timelines.played = { before: folded(answer.before.events), after: folded(answer.after.events), changes: answer.changes, calls, files, tokens };

@@ -8,13 +8,11 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use midturn_wire::BODY_MAX;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
 use crate::problem::Refused;
-
-/// The largest body.
-const BODY_MAX: usize = 1024 * 1024;
 
 /// How long a body may take.
 const BODY_TIME: Duration = Duration::from_secs(30);

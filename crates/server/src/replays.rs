@@ -1,6 +1,7 @@
 //! Replays that are asked for: one at a time is played, and the newest few are kept for a page to show.
 
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -17,15 +18,19 @@ pub(crate) struct Replays {
     playing: Semaphore,
 }
 
-#[derive(Default)]
 struct Kept {
     count: u64,
+    /// What no other process calls its own by: a page that outlives this one must not be shown another's.
+    mark: u64,
     all: VecDeque<(String, String)>,
 }
 
 impl Default for Replays {
     fn default() -> Self {
-        Self { kept: Mutex::default(), playing: Semaphore::new(1) }
+        // The seed of the standard library's hash tables: this is no secret, and has to be another each time.
+        let mark = RandomState::new().build_hasher().finish() & 0xffff_ffff;
+        let kept = Kept { count: 0, mark, all: VecDeque::new() };
+        Self { kept: Mutex::new(kept), playing: Semaphore::new(1) }
     }
 }
 
@@ -34,7 +39,7 @@ impl Replays {
     pub(crate) fn keep(&self, scenario: String) -> String {
         let mut kept = self.kept.lock();
         kept.count += 1;
-        let id = format!("r{}", kept.count);
+        let id = format!("r{}-{:08x}", kept.count, kept.mark);
         kept.all.push_back((id.clone(), scenario));
         if kept.all.len() > KEPT_MAX {
             kept.all.pop_front();
@@ -63,6 +68,8 @@ mod tests {
         let replays = Replays::default();
         let ids: Vec<String> = (0..6).map(|n| replays.keep(n.to_string())).collect();
         let kept: Vec<Option<String>> = ids.iter().map(|id| replays.kept(id)).collect();
+        assert!(ids[0].starts_with("r1-") && ids[5].starts_with("r6-"), "{ids:?}");
+        assert_ne!(Replays::default().keep(String::new()), ids[0], "another process has other names");
         let expected = [None, None, Some("2"), Some("3"), Some("4"), Some("5")];
         assert_eq!(kept, expected.map(|text| text.map(str::to_owned)));
     }

@@ -141,6 +141,7 @@ impl Player {
 #[cfg(test)]
 mod tests {
     use midturn_core::rules::event::{EventKind, Place, VERSION};
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -203,6 +204,44 @@ mod tests {
         assert_eq!(player.toggles(Micros(7)).map(<[Event]>::len), Some(0));
         assert_eq!(until(&mut player, 7), [1]);
         assert!(player.says().starts_with("plays 0.0 of 0.0 s, 1×"), "{}", player.says());
+    }
+
+    /// `tests/fold/playing.json`: what the page is held to as well (tests/page/reads.mjs).
+    #[test]
+    fn it_plays_as_the_page_does() {
+        let cases: Value = serde_json::from_str(include_str!("../../../tests/fold/playing.json")).unwrap();
+        let micros = |seconds: &Value| Micros((seconds.as_f64().unwrap() * 1e6).round() as u64);
+        for case in cases["plays"].as_array().unwrap() {
+            let times = case["events"].as_array().unwrap();
+            let plays = case["plays"].as_bool().unwrap();
+            let mut player = Player::new(plays, times.len() as u64, micros(&case["begins"]));
+            for (seq, t) in (1..).zip(times) {
+                player.holds(&event(seq, micros(t).0));
+            }
+            for step in case["then"].as_array().unwrap() {
+                let at = micros(&step[1]);
+                match step[0].as_str().unwrap() {
+                    "due" => while player.due(at).is_some() {},
+                    "toggles" => {
+                        player.toggles(at);
+                    }
+                    "steps" => {
+                        player.steps();
+                    }
+                    "back" => {
+                        player.back();
+                    }
+                    "to" => {
+                        player.to_moment(at);
+                    }
+                    does => player.speeds(does == "faster", at),
+                }
+                let wakes = player.wakes_at().map(|at| at.0 as f64 / 1e6);
+                let is = json!([player.shown, wakes, player.says()]);
+                let expected = json!([step[2], step[3].as_f64(), step[4]]);
+                assert_eq!(is, expected, "{step} of {}", case["name"]);
+            }
+        }
     }
 
     #[test]

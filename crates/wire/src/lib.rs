@@ -12,6 +12,9 @@
 #[macro_use]
 mod mirror;
 
+/// The largest body of a request, in bytes.
+pub const BODY_MAX: usize = 1 << 20;
+
 pub mod agent;
 pub mod approval;
 pub mod message;

@@ -29,6 +29,10 @@ pub struct Replay {
 /// What came of it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Played {
+    /// What the scenario is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub name: Option<String>,
     /// As it was.
     pub before: Events,
     /// With the messages moved.

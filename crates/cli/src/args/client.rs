@@ -47,9 +47,15 @@ Where no Midturn runs in this project one is started in the background; it ends 
 has looked for ten minutes. The link is good for a minute, and once: the page keeps a token of its own, in this
 browser, for as long as that Midturn runs. It is on this machine's loopback address only.
 
+A file is one with a `.` or a `/` in its name: a scenario, or what `midturn export` wrote. The page plays it back step by
+step, at a speed, to a moment, with simulated tools; nothing runs and nothing is stored. It may have a mebibyte, and the
+newest four are kept.
+
 Examples:
   midturn open
   midturn open last
+  midturn open scenarios/demo.yaml
+  midturn export last -o last.yaml && midturn open last.yaml
   midturn open --print                              (a link, and how to reach it from another machine)";
 
 const WITHDRAW_HELP: &str = "\
@@ -361,9 +367,9 @@ pub(crate) struct AttachArgs {
 /// `midturn open`.
 #[derive(Debug, Args)]
 pub(crate) struct OpenArgs {
-    /// The session that the page shows: its id, `last`, or `current`
-    #[arg(value_name = "SESSION")]
-    pub(crate) session: Option<String>,
+    /// What the page shows: a session (its id, `last`, or `current`), or a scenario file to play back
+    #[arg(value_name = "SESSION|FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) shown: Option<String>,
     /// Print the link, and the tunnel for a browser elsewhere, in place of opening a browser
     #[arg(long)]
     pub(crate) print: bool,

@@ -9,6 +9,7 @@ mod branch;
 mod control;
 mod elsewhere;
 mod joined;
+mod kept;
 mod open;
 mod ps;
 mod receipt;

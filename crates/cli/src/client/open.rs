@@ -1,5 +1,5 @@
-//! `midturn open`: the page, in a browser. The process that is there is asked for a link; where none is, one is
-//! started that ends when nobody needs it any more.
+//! `midturn open`: the page, in a browser, with a session or with a scenario that is played back. The process that is
+//! there is asked for a link; where none is, one is started that ends when nobody needs it any more.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -13,7 +13,7 @@ use midturn_core::rules::time::Span;
 use midturn_wire::page::Page;
 use serde_json::{Value, json};
 
-use super::{find, meant};
+use super::{find, kept, meant};
 use crate::args::{OpenArgs, PlaceArgs};
 use crate::commands::{self, block_on};
 use crate::env::Env;
@@ -32,17 +32,22 @@ const SAID: u64 = 2_000;
 /// `midturn open`.
 ///
 /// # Errors
-/// [`Failure`]: no process answers and none can be started, or there is no such session.
+/// [`Failure`]: no process answers and none can be started, there is no such session, or the file can't be played.
 pub(crate) fn open(args: &OpenArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
+    let asked = args.shown.as_deref();
+    // Before a process is started for it.
+    let file = asked.filter(|asked| kept::is_file(asked)).map(|file| kept::playable(file.as_ref()));
+    let file = file.transpose()?;
     let link = block_on(async {
         let client = answering(&project, &args.place).await?.client;
-        let session = match &args.session {
-            Some(asked) => Some(meant(&client, asked).await?.session),
-            None => None,
+        let shown = match (&file, asked) {
+            (Some(scenario), _) => Shown::Replay(kept::hand_over(&client, scenario).await?),
+            (None, Some(asked)) => Shown::Session(meant(&client, asked).await?.session),
+            (None, None) => Shown::Any,
         };
         let page: Page = client.post(&Path::of(&["page"]), &json!({})).await?;
-        Ok::<Link, Failure>(Link { page, session })
+        Ok::<Link, Failure>(Link { page, shown })
     })??;
     if args.print || env.is_set("SSH_CONNECTION") || open::that_detached(link.url()).is_err() {
         return commands::print(&link.words());
@@ -53,14 +58,27 @@ pub(crate) fn open(args: &OpenArgs, env: &Env) -> Result<End, Failure> {
 /// A link that lets one page in.
 struct Link {
     page: Page,
-    session: Option<String>,
+    shown: Shown,
+}
+
+/// What a page shows first.
+enum Shown {
+    /// The session that lives, or the list of them.
+    Any,
+    Session(String),
+    /// A scenario that is kept, by its id.
+    Replay(String),
 }
 
 impl Link {
     /// What follows `#` no server is sent, and the page takes it out of the address at once.
     fn url(&self) -> String {
-        let session = self.session.as_ref().map(|id| format!("&session={id}")).unwrap_or_default();
-        format!("http://{}/#code={}{session}", self.page.address, self.page.code)
+        let shown = match &self.shown {
+            Shown::Any => String::new(),
+            Shown::Session(id) => format!("&session={id}"),
+            Shown::Replay(id) => format!("&replay={id}"),
+        };
+        format!("http://{}/#code={}{shown}", self.page.address, self.page.code)
     }
 
     fn words(&self) -> String {
@@ -154,16 +172,18 @@ fn said(log: &mut File) -> String {
 mod tests {
     use super::*;
 
-    fn link(session: Option<&str>) -> Link {
+    fn link(shown: Shown) -> Link {
         let page = Page { address: "127.0.0.1:20001".to_owned(), code: "c0de".to_owned(), seconds: 60 };
-        Link { page, session: session.map(str::to_owned) }
+        Link { page, shown }
     }
 
     #[test]
     fn a_link_holds_its_code_where_no_server_is_sent_it() {
-        assert_eq!(link(None).url(), "http://127.0.0.1:20001/#code=c0de");
-        assert_eq!(link(Some("s-1")).url(), "http://127.0.0.1:20001/#code=c0de&session=s-1");
-        let words = link(None).words();
+        let url = "http://127.0.0.1:20001/#code=c0de";
+        assert_eq!(link(Shown::Any).url(), url);
+        assert_eq!(link(Shown::Session("s-1".into())).url(), format!("{url}&session=s-1"));
+        assert_eq!(link(Shown::Replay("r1-a".into())).url(), format!("{url}&replay=r1-a"));
+        let words = link(Shown::Any).words();
         assert!(words.contains("ssh -N -L 20001:127.0.0.1:20001 USER@THIS-MACHINE"), "{words}");
         assert!(words.contains("within 60 s"), "{words}");
     }

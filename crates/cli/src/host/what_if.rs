@@ -54,9 +54,9 @@ async fn scenario_of(archive: &dyn Archive, id: &SessionId) -> Result<String, Ho
 }
 
 fn told(played: WhatIf) -> Result<Played, HostError> {
-    let WhatIf { before, after, changes, spared } = played;
+    let WhatIf { name, before, after, changes, spared } = played;
     let spared = Spared { calls: spared.calls, files: spared.files, tokens: spared.tokens };
-    Ok(Played { before: raw(&before)?, after: raw(&after)?, changes, spared })
+    Ok(Played { name: Some(name), before: raw(&before)?, after: raw(&after)?, changes, spared })
 }
 
 fn raw(events: &[Event]) -> Result<Events, HostError> {

@@ -23,13 +23,14 @@ fn says(place: &Place, words: &[&str]) -> (Option<i32>, String, String) {
     (said.status.code(), text(said.stdout), text(said.stderr))
 }
 
-/// The address, the code and the session of a printed link.
+/// The address, the code and the session of a printed link; of a replay what the link says of it.
 fn link(place: &Place, words: &[&str]) -> (String, String, String) {
     let (status, printed, error) = says(place, &[&["open", "--print"], words].concat());
     assert_eq!(status, Some(0), "{printed}{error}");
     let url = printed.lines().next().unwrap();
     let (address, fragment) = url.strip_prefix("http://").unwrap().split_once("/#code=").unwrap();
-    let (code, session) = fragment.split_once("&session=").unwrap_or((fragment, ""));
+    let (code, shown) = fragment.split_at(fragment.find('&').unwrap_or(fragment.len()));
+    let session = shown.strip_prefix("&session=").unwrap_or(shown);
     let tunnel = format!("ssh -N -L {}:{address} ", address.rsplit(':').next().unwrap());
     assert!(printed.contains(&tunnel), "{printed}");
     (address.to_owned(), code.to_owned(), session.to_owned())
@@ -37,11 +38,15 @@ fn link(place: &Place, words: &[&str]) -> (String, String, String) {
 
 /// Signs in as the page does.
 fn sign_in(address: &str, code: &str) -> (u16, Value) {
-    let body = json!({"code": code}).to_string();
+    ask(address, "POST", "sign_in", "", &json!({"code": code}).to_string())
+}
+
+/// Asks as the page does.
+fn ask(address: &str, method: &str, path: &str, token: &str, body: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(address).unwrap();
     let head = format!(
-        "POST /v1/sign_in HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\nConnection: close\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        "{method} /v1/{path} HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\nConnection: close\r\n\
+         Authorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     stream.write_all(head.as_bytes()).unwrap();
@@ -102,6 +107,59 @@ fn a_session_is_named_in_the_link_and_one_that_is_none_is_refused() {
     let (status, _, error) = says(&place, &["open", "--print", "nothing-of-that-kind"]);
     assert_eq!(status, Some(2), "{error}");
     assert!(error.contains("there is no session `nothing-of-that-kind`"), "{error}");
+}
+
+/// A scenario that somebody has as a file.
+const FIX: &str = "midturn: 1\nname: a fix comes in time\nagents:\n  - name: lead\n    role: lead\n    prompt: Go.\n    model:\n      \
+                   - {takes: 1s, text: Done.}\n";
+
+#[test]
+fn a_file_is_handed_over_and_the_link_opens_its_replay() {
+    let place = place();
+    place.write("fix.yaml", FIX);
+    let (address, code, replay) = link(&place, &["../fix.yaml"]);
+    let started = Started::of(&place);
+    let id = replay.strip_prefix("&replay=").unwrap();
+    let (_, signed_in) = sign_in(&address, &code);
+    let token = signed_in["token"].as_str().unwrap();
+    let (status, played) = ask(&address, "GET", &format!("replays/{id}"), token, "");
+    assert_eq!((status, &played["name"]), (200, &"a fix comes in time".into()), "{played}");
+    let events = played["before"]["events"].as_array().unwrap();
+    assert_eq!(events.last().unwrap()["type"], "run_finished");
+    // A session's export is such a file, and the process that is there takes it.
+    let (status, _, error) = says(&place, &["run", "--once", "--model", "scripted:../fix.yaml", "Go."]);
+    assert_eq!(status, Some(0), "{error}");
+    let (status, _, error) = says(&place, &["export", "last", "-o", "../exported.yaml"]);
+    assert_eq!(status, Some(0), "{error}");
+    let (_, _, other) = link(&place, &["../exported.yaml"]);
+    assert!(other.starts_with("&replay=r2-"), "{other}");
+    assert_eq!(pid(&place), started.0);
+}
+
+#[test]
+fn what_is_no_scenario_or_cannot_be_played_on_a_page_is_refused_with_what_to_do_and_nothing_is_started() {
+    let place = place();
+    place.write("repo/broken.yaml", "midturn: 1\nagents:\n  - nam: lead\n");
+    place.write("repo/large.yaml", &format!("{FIX}# {}\n", "x".repeat(1 << 20)));
+    let real = FIX.replace("agents:", "tools: real\nworkspace: .\nagents:");
+    place.write("repo/real.yaml", &real);
+    for (file, status, expected) in [
+        ("broken.yaml", 2, "broken.yaml:3:5"),
+        ("./nothing", 2, "can't be read"),
+        ("nothing.yaml", 2, "can't be read"),
+        (".", 2, "can't be read"),
+        (
+            "large.yaml",
+            2,
+            "a page takes at most 1.0 MB; `midturn replay --view large.yaml` plays it on the terminal",
+        ),
+        ("real.yaml", 2, "`midturn replay --view real.yaml` plays it"),
+    ] {
+        let (is, printed, error) = says(&place, &["open", "--print", file]);
+        assert_eq!((is, printed.as_str()), (Some(status), ""), "{file}: {error}");
+        assert!(error.contains(expected), "{file}: {error}");
+    }
+    assert!(Holder::find(&place).is_none());
 }
 
 #[test]

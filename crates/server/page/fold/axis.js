@@ -94,6 +94,15 @@ export class Axis {
   }
 
   /**
+   * How far what was told up to a moment reaches, be it one of those that this was made of or not.
+   * @param {Moment} moment
+   */
+  upTo(moment) {
+    const told = this.#places[first(this.moments, (known) => order(known, moment) <= 0) - 1] ?? 0;
+    return Math.max(told, this.xAt(moment.at));
+  }
+
+  /**
    * When it is at a place, between two moments as far as the place is between theirs; in microseconds.
    * @param {number} x
    */

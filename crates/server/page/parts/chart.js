@@ -35,8 +35,8 @@ const STROKES = {
 /** What is moved: the message, where it stands now, and what it says. */
 /** @typedef {{key: string, x: number, label: string}} Ghost */
 
-/** How a chart tells what is done to it. */
-/** @typedef {{key: (event: KeyboardEvent) => void, grabs: (event: PointerEvent) => void}} Does */
+/** How a chart tells what is done to it: `goes`, that one wants to be at a place, in units. */
+/** @typedef {{key: (event: KeyboardEvent) => void, grabs: (event: PointerEvent) => void, goes?: (x: number) => void}} Does */
 
 /**
  * @param {Chart} chart
@@ -44,15 +44,32 @@ const STROKES = {
  * @param {Does} does
  * @param {Ghost | null} ghost
  * @param {boolean} moves whether messages can be moved
+ * @param {number | null} here the moment that is shown, of one that is played back
  */
-export function chart(chart, label, does, ghost, moves) {
+export function chart(chart, label, does, ghost, moves, here) {
   const { left, top } = chart.window();
   const changes = [chart.version, chart.k, left, top, chart.wide, chart.high, chart.at, ghost?.key, ghost?.x, moves];
-  return html`<div id=${chart.id} class="chart" @scroll=${() => scrolled(chart)} @keydown=${does.key} @pointerdown=${does.grabs}
+  return html`<div id=${chart.id} class="chart ${here === null ? "" : "played"}" @scroll=${() => scrolled(chart)} @keydown=${does.key} @pointerdown=${does.grabs}
+    @click=${(/** @type {MouseEvent} */ event) => clicked(chart, does, event)}
     @focusin=${(/** @type {Event} */ event) => focused(chart, event)} @mouseover=${(/** @type {Event} */ event) => pointed(chart, event)}
     @mouseleave=${() => leaves(chart)} @wheel=${wheel(chart)}>
     ${guard(changes, () => drawn(chart, label, ghost, moves))}
+    ${here === null ? nothing : upTo(chart, here)}
   </div>`;
+}
+
+/**
+ * Where the moment is that is shown; what comes later is pale.
+ * @param {Chart} chart
+ * @param {number} here
+ */
+function upTo(chart, here) {
+  const [x, high] = [chart.x(here), HEAD + chart.height];
+  return html`<svg class="here" width=${chart.width} height=${high} aria-hidden="true">
+    <rect class="pale" x=${x} y=${HEAD} width=${Math.max(0, chart.width - x)} height=${chart.height}></rect>
+    <path class="line" d="M${x} ${HEAD - 8}V${high}"></path>
+    <path class="grip" d="M${x - 6} ${HEAD - 14}h12v5l-6 7l-6 -7z"></path>
+  </svg>`;
 }
 
 /**
@@ -285,6 +302,18 @@ function pointed(chart, event) {
   if (key === chart.over) return;
   chart.over = key;
   chart.draw();
+}
+
+/**
+ * Where nothing stands a click is about the moment.
+ * @param {Chart} chart
+ * @param {Does} does
+ * @param {MouseEvent} event
+ */
+function clicked(chart, does, event) {
+  const place = event.target instanceof Element ? event.target.closest(".instants, .body") : null;
+  if (!does.goes || !place || keyAt(event)) return;
+  does.goes(chart.unit(event.clientX - place.getBoundingClientRect().left));
 }
 
 /** @param {Chart} chart */

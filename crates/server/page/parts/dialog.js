@@ -52,6 +52,7 @@ const KEYS = [
   ["Tab", "go on to the next control, also while it streams"],
   ["← →", "change between conversation, timeline, plan and diff"],
   ["← → ↑ ↓, + − 0, m", "on the timeline: along time and between agents, nearer and farther, move a message"],
+  ["Space, ← →, + −", "in what is played back: play or wait, one event back or on, faster or slower"],
   ["↑ ↓", "in a diff: go from line to line, to comment on it with Enter"],
 ];
 

@@ -22,7 +22,7 @@ export function head(page) {
       <div class="items" @click=${closeMenu}>
         <button @click=${() => openDialog(page, { kind: "sessions" })}>Sessions</button>
         <button @click=${() => openDialog(page, { kind: "begin" })}>Begin a session</button>
-        <button @click=${() => openDialog(page, { kind: "limit" })}>Limits of the session</button>
+        ${watched?.kind === "replay" ? nothing : html`<button @click=${() => openDialog(page, { kind: "limit" })}>Limits of the session</button>`}
         <button @click=${() => openDialog(page, { kind: "figures" })}>Figures</button>
         <button @click=${() => openDialog(page, { kind: "keys" })}>Keys</button>
         <button @click=${() => page.setTheme(next(page.theme))}>Theme: ${page.theme}</button>
@@ -102,8 +102,8 @@ export function title(page) {
 /** @type {[Tab, string][]} */
 const TABS = [["talk", "Conversation"], ["timeline", "Timeline"], ["plan", "Plan"], ["diff", "Diff"]];
 
-/** What there is to be shown: of another program's agent what is said. @param {Page} page */
-const tabs = (page) => (page.isJoined ? TABS.slice(0, 2) : TABS);
+/** What there is to be shown: of another program's agent what is said and when, of a scenario's no files. @param {Page} page */
+const tabs = (page) => TABS.slice(0, page.isJoined ? 2 : page.watched?.kind === "replay" ? 3 : 4);
 
 /**
  * @param {Page} page

@@ -8,6 +8,7 @@ import { dialog } from "./dialog.js";
 import { diff } from "./diff.js";
 import { head, title } from "./head.js";
 import { plan } from "./plan.js";
+import { playing } from "./playing.js";
 import { queue } from "./queue.js";
 import { start } from "./start.js";
 import { talk } from "./talk.js";
@@ -30,7 +31,7 @@ function watching(page) {
     <main class="agent">
       ${title(page)}
       <div id="shown" class="shown" role="tabpanel" aria-labelledby="tab-${page.tab}">${shown(page)}</div>
-      ${page.isLive ? html`${ask(page)}${queue(page)}${page.agent ? composer(page) : nothing}` : nothing}
+      ${page.isLive ? html`${ask(page)}${queue(page)}${page.agent ? composer(page) : nothing}` : playing(page)}
     </main>
   </div>`;
 }
@@ -75,12 +76,24 @@ function standing(page, watched) {
     case "offline":
       return `${watched.why}. Trying again ${inSeconds(watched.againAt)}; what you type is kept.`;
     case "stored":
-      return html`This session is only stored. <button class="small" @click=${() => takeUp(page)}>Resume it</button>`;
+      return watched.kind === "replay" ? "This is a replay of a scenario: nothing runs, and nothing can be sent." : stored(page, watched);
     case "refused":
       return watched.why;
     default:
       return nothing;
   }
+}
+
+/**
+ * @param {Page} page
+ * @param {import("../watched.js").Watched} watched
+ */
+function stored(page, watched) {
+  const { playback, session } = watched;
+  const resume = html`<button class="small" @click=${() => takeUp(page)}>Resume it</button>`;
+  // One that was let go while one looked was followed, not held.
+  const again = playback ? nothing : html`<button class="small" @click=${() => page.open(session)}>Play it back</button>`;
+  return html`This session is only stored${playback?.isAmid ? ", and played back: nothing runs" : ""}. ${resume} ${again}`;
 }
 
 /** @param {number} at */

@@ -4,7 +4,8 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { guard } from "../vendor/lit-html/directives/guard.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { clean, figures, injected, oneLine, returned } from "../words.js";
-import { isWorking, pieces } from "../watched.js";
+import { pieces } from "../folded.js";
+import { isWorking } from "../watched.js";
 import { call, tail } from "./call.js";
 import { elements, prose } from "./prose.js";
 import { thought, thinking } from "./thought.js";
@@ -37,7 +38,7 @@ export function talk(page) {
   const isNewest = end === all.length;
   return html`<div id="log" class="log" role="log" aria-live="off" aria-label="Conversation with ${page.agent}" tabindex="0">
     ${before(page, begin, () => move(page, older(), all.length))}
-    ${repeat(all.slice(begin, end), ({ key }) => key, (row) => guard(row.changes, row.draw))}
+    ${repeat(all.slice(begin, end), ({ key }) => key, (row) => guard([page.watched, ...row.changes], row.draw))}
     ${isNewest
       ? said(page)
       : html`<button class="plain wide" @click=${() => move(page, newer(), all.length)}>Newer</button>`}
@@ -54,6 +55,7 @@ function before(page, begin, older) {
   if (begin > 0) return html`<button class="plain wide" @click=${older}>Older (${begin})</button>`;
   const dropped = page.watched?.fold.conversations[page.agent]?.dropped ?? 0;
   const earlier = dropped > 0 || (page.watched?.from ?? 0) > 0;
+  if (earlier && page.watched?.kind === "replay") return html`<p class="quiet">What was older is not kept here.</p>`;
   return earlier ? html`<p class="quiet">Older than this: <code>midturn log ${page.watched?.id} --agent ${page.agent}</code></p>` : nothing;
 }
 
@@ -97,7 +99,7 @@ function sizeOf(kind) {
   return ELEMENTS * texts.length + long / CHARACTERS + (kind.type === "reply" ? elements(kind) : 0);
 }
 
-/** @param {import("../watched.js").Note} note */
+/** @param {import("../folded.js").Note} note */
 function noteRow(note) {
   return { key: `n${note.seq}`, size: () => ELEMENTS, changes: [note], draw: () => thought(note) };
 }

@@ -2,10 +2,10 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { clean } from "../words.js";
-import { THOUGHT_MAX } from "../watched.js";
+import { THOUGHT_MAX } from "../folded.js";
 import { badge } from "./talk.js";
 
-/** @import {Note} from "../watched.js" */
+/** @import {Note} from "../folded.js" */
 
 /**
  * A block of a reply that is not whole yet. Once it speaks it has thought.

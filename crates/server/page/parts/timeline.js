@@ -2,6 +2,8 @@
 
 import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
 import { figures, oneLine } from "../words.js";
+import { micros } from "../fold.js";
+import { goesTo, played } from "../playback.js";
 import { isWorking } from "../watched.js";
 import { canPlay, movable, movesBy, plays, pulls, takes } from "../whatif.js";
 import { chart, keyAt, settles } from "./chart.js";
@@ -32,11 +34,12 @@ function alone(page) {
   const { watched, timelines } = page;
   if (!watched) return nothing;
   const works = page.isLive && Object.values(watched.fold.view.agents).some(isWorking);
-  timelines.chart.look(watched.fold, works ? Math.round(watched.now * 1e6) : 0);
+  // Of what is played back all of it is drawn, so that one can go anywhere in it.
+  timelines.chart.look(watched.whole, works ? Math.round(watched.now * 1e6) : 0);
   if (timelines.chart.picture.lanes.length === 0) {
     return html`<p class="quiet empty">${watched.caughtUp ? "Nothing has happened yet." : "Loading …"}</p>`;
   }
-  return html`${leftOut(page)}${drawn(page, timelines.chart, "Timeline of the session")}`;
+  return html`${leftOut(page)}${drawn(page, timelines.chart, `Timeline of the ${watched.kind}`)}`;
 }
 
 /**
@@ -81,7 +84,33 @@ function drawn(page, one, label) {
     key: (/** @type {KeyboardEvent} */ event) => pressed(page, one, event),
     grabs: (/** @type {PointerEvent} */ event) => pulls(page, one, keyAt(event), event),
   };
-  return chart(one, label, does, moving && one.id !== "chart-after" ? ghost(page, one, moving.key) : null, canPlay(page));
+  const here = one.id === "chart" ? shownOf(page, one) : null;
+  const goes = here === null ? undefined : (/** @type {number} */ x) => goesThere(page, one, x);
+  return chart(one, label, { ...does, goes }, moving && one.id !== "chart-after" ? ghost(page, one, moving.key) : null, canPlay(page), here);
+}
+
+/**
+ * How far what is played back is shown, in units; nothing: it isn't.
+ * @param {Page} page
+ * @param {Chart} one
+ */
+function shownOf(page, one) {
+  const player = played(page);
+  if (!player || !one.axis) return null;
+  const event = player.events[player.shown - 1];
+  const x = event ? one.axis.upTo({ order: event.seq * 2, at: micros(event.t) }) : 0;
+  one.keeps(x);
+  return x;
+}
+
+/**
+ * @param {Page} page
+ * @param {Chart} one
+ * @param {number} x in units
+ */
+function goesThere(page, one, x) {
+  // The click that ends a pull is about the message.
+  if (one.axis && !page.timelines.moving && !page.timelines.isAsking) goesTo(page, one.axis.at(x));
 }
 
 /**
@@ -172,11 +201,11 @@ function tools(page) {
     <button class="small" aria-label="Nearer" title="Nearer (+)" @click=${each((one) => one.nearer())}>+</button>
     <button class="small" title="All of it (0)" @click=${each((one) => one.whole())}>All</button>
     ${page.timelines.played
-      ? html`<button class="small" @click=${() => page.timelines.leaves()}>Back to the session</button>`
-      : all.some((one) => one.follows) ? nothing : html`<button class="small" @click=${() => follow(page)}>To the end →</button>`}
+      ? html`<button class="small" @click=${() => page.timelines.leaves()}>Back to the ${page.watched?.kind}</button>`
+      : played(page) || all.some((one) => one.follows) ? nothing : html`<button class="small" @click=${() => follow(page)}>To the end →</button>`}
     <details class="menu">
       <summary aria-label="What the shapes mean">?</summary>
-      <div class="items" role="group" aria-label="Shapes" tabindex="0">${legend()}</div>
+      <div class="items" role="group" aria-label="Shapes" tabindex="0">${legend(page)}</div>
     </details>
   </div>`;
 }
@@ -205,16 +234,17 @@ function details(page) {
   const name = one ? whose(page, one) : "";
   const isAt = one !== undefined && key === one.at;
   return html`<div class="details">
-    <p class="says" id="timeline-says">${timelines.moving ? moving(page) : says ? oneLine(says) : html`<span class="hint">${keys()}</span><span class="narrow">Tap what you want to read about.</span>`}</p>
+    <p class="says" id="timeline-says">${timelines.moving ? moving(page) : says ? oneLine(says) : html`<span class="hint">${keys(page)}</span><span class="narrow">Tap what you want to read about.</span>`}</p>
     ${timelines.error ? html`<p class="bad">${timelines.error}</p>` : nothing}
     <div class="acts">
       ${timelines.moving
         ? html`<button class="small" ?disabled=${timelines.isAsking} @click=${() => plays(page)}>Play</button>
             <button class="small" @click=${() => timelines.leaves()}>Leave</button>`
         : html`${isAt && one && movable(page, one, key) ? html`<button class="small" @click=${() => takes(page, one, key)}>Move it</button>` : nothing}
+            ${isAt && one && says && one.id === "chart" && played(page) ? html`<button class="small" @click=${() => goesThere(page, one, one.stop(key)?.x ?? 0)}>Go to this moment</button>` : nothing}
             ${isAt && name && one ? html`<button class="small" @click=${() => opens(page, one)}>Open ${name}</button>` : nothing}`}
     </div>
-    <p class="unseen" id="timeline-keys">${keys()}</p>
+    <p class="unseen" id="timeline-keys">${keys(page)}</p>
   </div>`;
 }
 
@@ -230,8 +260,10 @@ function about(all) {
   return [at?.at ?? "", at];
 }
 
-function keys() {
-  return "Arrow keys go along time and from agent to agent, Enter opens the conversation, + and - look nearer and farther, m moves a message of a session that rests.";
+/** @param {Page} page */
+function keys(page) {
+  const goes = played(page) ? "m moves a message. A click where nothing stands goes to that moment." : "m moves a message of a session that rests.";
+  return `Arrow keys go along time and from agent to agent, Enter opens the conversation, + and - look nearer and farther, ${goes}`;
 }
 
 /** @param {Page} page */
@@ -259,12 +291,14 @@ const SHAPES = [
   ["way urgent", "M1 7H33M1 13H33", "now"],
 ];
 
-function legend() {
+/** @param {Page} page */
+function legend(page) {
   return html`<ul class="legend">
     ${SHAPES.map(([of, way, word]) => html`<li><svg width="36" height="20" aria-hidden="true">${svg`<path class=${of} d=${way}></path>`}</svg> ${word}</li>`)}
     <li><span class="letters">A B C D › ~ W</span> went in, at this point</li>
     <li><span class="letters">⊘</span> came back</li>
     <li><span class="letters">■ ✓ □ ✕ ▲</span> stop asked; run finished, stopped, failed, at a limit</li>
     <li><span class="letters">⫽</span> time is left out</li>
+    ${played(page) ? html`<li><span class="letters">▾</span> what is shown; what comes later is pale</li>` : nothing}
   </ul>`;
 }

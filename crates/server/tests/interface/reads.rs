@@ -240,12 +240,14 @@ async fn a_replay_is_of_one_thing_and_the_newest_few_are_kept() {
     assert_eq!(rig.post("/v1/replays", &many).await.status, 422);
     let unknown = rig.post("/v1/replays", r#"{"session": "nowhere"}"#).await;
     assert_eq!((unknown.status, unknown.code().as_str()), (404, "unknown_session"));
-    for number in 1..=5 {
+    let mut ids = Vec::new();
+    for _ in 0..5 {
         let kept = rig.post("/v1/replays/kept", r#"{"scenario": "midturn: 1"}"#).await;
-        assert_eq!((kept.status, kept.json()["id"].as_str()), (201, Some(format!("r{number}").as_str())));
+        assert_eq!(kept.status, 201);
+        ids.push(kept.json()["id"].as_str().unwrap().to_owned());
     }
-    assert_eq!(rig.get("/v1/replays/r1").await.code(), "unknown_replay");
+    assert_eq!(rig.get(&format!("/v1/replays/{}", ids[0])).await.code(), "unknown_replay");
     // What is kept comes to the host, which has no scenarios here.
-    let played = rig.get("/v1/replays/r5").await;
+    let played = rig.get(&format!("/v1/replays/{}", ids[4])).await;
     assert_eq!((played.status, played.code().as_str()), (422, "bad_request"));
 }
