@@ -10,7 +10,6 @@ use midturn_core::rules::view::{Agent, Ask, Message};
 use midturn_view::agents::{Class, Order};
 use midturn_view::fold::Session;
 use midturn_view::inbox::{Need, Told};
-use midturn_view::patch::Patch;
 use midturn_view::review;
 use midturn_wire::agent::Context;
 use ratatui::layout::Size;
@@ -441,7 +440,7 @@ impl State {
     }
 
     /// What is said to the chosen agent's diff.
-    pub fn remarks(&self, patch: &Patch) -> Remarks {
+    pub fn remarks(&self, changes: &Changes) -> Remarks {
         let Some((name, agent)) = self.agent() else { return Remarks::default() };
         let sent = review::sent(agent, self.session.conversation(name)).into_iter().map(|sent| Remark {
             comment: sent.comment,
@@ -464,7 +463,7 @@ impl State {
         });
         let mut remarks = Remarks::default();
         for remark in sent.chain(sending).chain(unsent) {
-            match review::stands(&remark.comment, patch) {
+            match changes.lines.row_of(&remark.comment) {
                 Some(row) => remarks.at.entry(row).or_default().push(remark),
                 None => remarks.gone.push(remark),
             }

@@ -106,7 +106,7 @@ fn diff(state: &mut State, agent: &AgentName, result: Result<midturn_wire::work:
     let shown = result.map(|diff| {
         let mut changes = Changes::new(Patch::read(&diff.patch), diff.truncated);
         // What was said to lines that have changed is seen first.
-        changes.cursor = changes.within(isize::MIN, &state.remarks(&changes.patch));
+        changes.cursor = changes.within(isize::MIN, &state.remarks(&changes));
         changes.top = changes.cursor;
         Box::new(changes)
     });
