@@ -41,6 +41,7 @@ pub(super) fn done(state: &mut State, done: Done) -> Vec<Effect> {
         Done::Diff(agent, result) => diff(state, &agent, result),
         Done::Agents(Ok(agents)) => facts(state, agents),
         Done::Older(agent, result) => older(state, &agent, result),
+        Done::Replayed(shift, result) => super::what_if::played(state, shift, result),
         Done::Edited(Ok(text)) => super::typed(state, |composer| composer.editor(&text)),
         Done::Edited(Err(why)) | Done::Copied(Err(why)) => state.say(Tone::Bad, why),
     }
