@@ -20,14 +20,11 @@ async fn a_message_moved_in_a_replay_shows_both_timelines_and_what_differs_as_re
     terminal.sees("stored").await;
     terminal.send(&["C-t"]);
     terminal.sees("next message").await;
-    // The last one is the coordinator's, about the worker. Before the beginning nothing can come, and that is said.
+    // The last one is the coordinator's, about the worker.
     terminal.send(&["Up"]);
     terminal.sees("to lead, ").await;
     terminal.send(&["Up"]);
     terminal.sees("lead to worker, next_boundary: Stop: use the new name").await;
-    terminal.types("/shift -3s");
-    terminal.send(&["Enter"]);
-    terminal.sees("that is before the replay begins").await;
     // By keys, and played by Enter: what differs is what the command says.
     terminal.send(&["+", "Right", "Right"]);
     terminal.sees("Moved by +1.2s (Enter plays): lead to worker").await;
@@ -38,6 +35,10 @@ async fn a_message_moved_in_a_replay_shows_both_timelines_and_what_differs_as_re
     let says = ground.says(&["replay", "--shift", "fix=+1.2s", "played.yaml"]);
     let changes: Vec<&str> = says.lines().filter_map(|line| line.strip_prefix("  ")).collect();
     assert!(changes.len() == 4 && changes.iter().all(|line| has(&screen, line)), "{changes:#?} {screen:#?}");
+    // Before the beginning nothing can come, and that is said.
+    terminal.types("/shift -3s");
+    terminal.send(&["Enter"]);
+    terminal.sees("that is before the replay begins").await;
     // Two more timelines, and the way back to the one and then to the conversation.
     terminal.types("/shift -1s");
     terminal.send(&["Enter"]);

@@ -19,8 +19,10 @@ pub struct WhatIf {
     pub chosen: Option<MessageId>,
     /// How far it is moved, in microseconds.
     pub by: i64,
-    /// What is being played.
+    /// What is being played: one at a time, also where nobody waits for it any more.
     pub asked: Option<Shift>,
+    /// Whether somebody waits for it.
+    pub is_awaited: bool,
     /// What came of it.
     pub played: Option<(Shift, Box<Played>)>,
     /// How often something came of it.
@@ -91,7 +93,7 @@ impl WhatIf {
             (false, None) => timeline.messages().next_back(),
         };
         let Some(id) = found.map(|letter| letter.id.clone()) else { return false };
-        (self.chosen, self.by, self.played, self.asked) = (Some(id), 0, None, None);
+        (self.chosen, self.by, self.played, self.is_awaited) = (Some(id), 0, None, false);
         true
     }
 
@@ -102,7 +104,7 @@ impl WhatIf {
 
     /// One step back: from what was played to the session, then from the message. `false`: there is nothing to go back from.
     pub(crate) fn goes_back(&mut self) -> bool {
-        self.asked = None;
+        self.is_awaited = false;
         self.played.take().is_some() || {
             self.by = 0;
             self.chosen.take().is_some()

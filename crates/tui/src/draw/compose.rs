@@ -161,7 +161,7 @@ fn message_says(state: &State) -> Option<String> {
     let (asked, timeline) = (&state.what_if, state.session.timeline());
     let letter = asked.message(timeline).filter(|_| state.pane == Pane::Timeline)?;
     let says = timeline.says(letter);
-    if asked.asked.is_some() {
+    if asked.asked.is_some() && asked.is_awaited {
         return Some(format!("{} {says}", what_if::PLAYING));
     }
     let key = |action| state.key(action);

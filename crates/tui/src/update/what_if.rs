@@ -107,7 +107,7 @@ pub(super) fn plays(state: &mut State) -> Vec<Effect> {
         Some(shift) if shift.by != 0 => match why_not(state) {
             Some(why) => why,
             None => {
-                state.what_if.asked = Some(shift.clone());
+                (state.what_if.asked, state.what_if.is_awaited) = (Some(shift.clone()), true);
                 state.notice = None;
                 return vec![Effect::Replay(shift)];
             }
@@ -132,12 +132,12 @@ fn why_not(state: &State) -> Option<String> {
     }
 }
 
-/// What came of it, if it is still asked for.
+/// What came of it, if somebody still waits for it.
 pub(super) fn played(state: &mut State, shift: Shift, result: Result<Box<Played>, String>) {
-    if state.what_if.asked.as_ref() != Some(&shift) {
+    state.what_if.asked = None;
+    if !state.what_if.is_awaited {
         return;
     }
-    state.what_if.asked = None;
     match result {
         Ok(played) => {
             state.what_if.plays += 1;

@@ -98,8 +98,10 @@ fn an_answer_that_nobody_waits_for_any_more_is_dropped() {
     for keys in ["esc", "down"] {
         let mut tried = rests(Standing::Theirs);
         tried.press("down right enter").effects();
-        tried.press(keys).done(Done::Replayed(shift("m1", 100_000), Ok(nothing_spared())));
-        assert!(tried.state.what_if.played.is_none(), "{keys}");
+        tried.press(keys).press("down right enter").nothing();
+        assert_eq!(tried.says(), "one moment: it is being played", "one at a time");
+        tried.done(Done::Replayed(shift("m1", 100_000), Ok(nothing_spared())));
+        assert!(tried.state.what_if.played.is_none() && tried.state.what_if.asked.is_none(), "{keys}");
     }
 }
 
