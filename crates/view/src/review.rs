@@ -130,14 +130,17 @@ fn whereabouts(text: &str) -> Option<(&str, u64, Side)> {
 /// Where the lines of a diff are, by what they say: each comment on it is found without a look at all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// By file, side and code: numbers and rows, in this order.
-    files: HashMap<String, [HashMap<String, Vec<(u64, usize)>>; 2]>,
+    /// By file and side.
+    files: HashMap<String, [Codes; 2]>,
 }
+
+/// By what a line says: its numbers and rows, in this order.
+type Codes = HashMap<String, Vec<(u64, usize)>>;
 
 impl Lines {
     /// Those of this diff.
     pub fn of(patch: &Patch) -> Self {
-        let mut files: HashMap<String, [HashMap<String, Vec<_>>; 2]> = HashMap::new();
+        let mut files: HashMap<String, [Codes; 2]> = HashMap::new();
         for (row, place) in (0..patch.rows.len()).filter_map(|row| Some((row, patch.place(row)?))) {
             if !files.contains_key(place.file) {
                 files.insert(place.file.to_owned(), Default::default());
