@@ -106,7 +106,7 @@ fn a_comment_stands_at_its_line_where_that_has_moved_too_and_nowhere_once_it_has
         ("hostile", "hostile", Some(2)),
     ] {
         let (comment, text) = (&comments[comment], &patches[patch]);
-        let here = review::stands(comment, &Patch::read(text));
+        let here = review::Lines::of(&Patch::read(text)).row_of(comment);
         assert_eq!(here, expected, "{comment:?} in {patch}");
         asked.push((json!(["standsIn", comment, text]), json!(here)));
     }

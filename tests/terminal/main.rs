@@ -23,3 +23,4 @@ mod seeds;
 mod setup;
 mod steering;
 mod tmux;
+mod what_if;

@@ -73,7 +73,12 @@ fn view(paths: &[PathBuf], env: &Env) -> Result<End, Failure> {
     let mut events = Vec::new();
     match midturn_scenario::replay(paths, &options, &mut events, &mut std::io::stderr().lock()) {
         Ok(Exit::Unreadable) => Ok(End::Usage),
-        Ok(Exit::Holds | Exit::Fails) => screen::played(path, events, env),
+        Ok(Exit::Holds | Exit::Fails) => {
+            // What is asked of it later is asked of what was shown, whatever becomes of the file.
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+            screen::played(path, text, events, env)
+        }
         Err(error) => Err(Failure::failed(format!("it can't be played: {error}"))),
     }
 }

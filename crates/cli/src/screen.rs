@@ -9,9 +9,9 @@ use midturn_client::events::{Told, read};
 use midturn_client::{Client, SessionClient};
 use midturn_core::engine::ports::Archive;
 use midturn_core::engine::ports::archive::{Rows, SessionSummary};
-use midturn_core::rules::id::AgentName;
+use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::time::Micros;
-use midturn_tui::run::{Place, Source, run};
+use midturn_tui::run::{Place, Replayer, Source, run};
 use midturn_tui::settings::Settings;
 use midturn_tui::state::{Opening, Standing, State};
 use midturn_wire::session::{Session, Sessions};
@@ -25,6 +25,7 @@ use crate::config::Config;
 use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::history;
+use crate::host::what_if;
 use crate::notify::Own;
 use crate::project::Project;
 use crate::run::{session_id, signals};
@@ -173,18 +174,26 @@ async fn kept(project: &Project, asked: &str) -> Result<Place, Failure> {
         seed: String::new(),
         notes: Vec::new(),
     };
+    let replayer = of_stored(archive.clone(), id.clone());
     let (queue, told) = mpsc::channel(QUEUE);
     // It ends with the store's last event, or when nobody looks any more.
     tokio::spawn(async move { tell_all(&*archive, &id, &queue).await });
-    Ok(Place { opening, source: Source::Read { told, plays: false }, drafts: None, notifier: None })
+    let source = Source::Read { told, plays: false, replayer };
+    Ok(Place { opening, source, drafts: None, notifier: None })
+}
+
+/// Plays a session of the store again.
+fn of_stored(archive: Arc<dyn Archive>, id: SessionId) -> Replayer {
+    Arc::new(move |shift| {
+        let (archive, id) = (archive.clone(), id.clone());
+        Box::pin(async move {
+            what_if::session(&*archive, &id, vec![shift]).await.map_err(|error| error.to_string())
+        })
+    })
 }
 
 /// Tells all events that are kept of a session.
-async fn tell_all(
-    archive: &dyn Archive,
-    id: &midturn_core::rules::id::SessionId,
-    queue: &mpsc::Sender<Told>,
-) {
+async fn tell_all(archive: &dyn Archive, id: &SessionId, queue: &mpsc::Sender<Told>) {
     let mut after = 0;
     loop {
         let page = match archive.events(id, None, Rows::After(after), PAGE).await {
@@ -201,11 +210,11 @@ async fn tell_all(
     }
 }
 
-/// Shows the events of a scenario that was played, a JSON object a line.
+/// Shows the events of a scenario of this text that was played, a JSON object a line.
 ///
 /// # Errors
 /// [`Failure::Failed`]: the terminal can't be used.
-pub(crate) fn played(path: &Path, events: Vec<u8>, env: &Env) -> Result<End, Failure> {
+pub(crate) fn played(path: &Path, text: String, events: Vec<u8>, env: &Env) -> Result<End, Failure> {
     let settings = settings(&ScreenArgs { plain: false, ascii: false }, None, env)?;
     let interrupted = signals::listen()?;
     let all: Vec<Told> = String::from_utf8_lossy(&events).lines().map(|line| read(line.to_owned())).collect();
@@ -226,6 +235,11 @@ pub(crate) fn played(path: &Path, events: Vec<u8>, env: &Env) -> Result<End, Fai
         seed: String::new(),
         notes: Vec::new(),
     };
+    let name = path.display().to_string();
+    let replayer: Replayer = Arc::new(move |shift| {
+        let played = what_if::scenario(name.clone(), text.clone(), vec![shift]);
+        Box::pin(async { played.await.map_err(|error| error.to_string()) })
+    });
     commands::block_on(async {
         let (queue, told) = mpsc::channel(QUEUE);
         tokio::spawn(async move {
@@ -235,12 +249,8 @@ pub(crate) fn played(path: &Path, events: Vec<u8>, env: &Env) -> Result<End, Fai
                 }
             }
         });
-        show(
-            Place { opening, source: Source::Read { told, plays: true }, drafts: None, notifier: None },
-            settings,
-            &interrupted,
-        )
-        .await?;
+        let source = Source::Read { told, plays: true, replayer };
+        show(Place { opening, source, drafts: None, notifier: None }, settings, &interrupted).await?;
         Ok(End::Finished)
     })?
 }

@@ -6,6 +6,7 @@ use midturn_core::rules::time::Micros;
 use midturn_wire::agent::{Agent, Agents};
 use midturn_wire::approval::{Answer, Approvals, Decision};
 use midturn_wire::message::{Message, Receipt, Withdrawn};
+use midturn_wire::replay::{Played, Replay};
 use midturn_wire::session::Session;
 use midturn_wire::text::{Id, Since, Text};
 use midturn_wire::work::{Closed, Diff, Empty, Limits, Log, Started, Stop, Stopped, Supersede};
@@ -140,6 +141,15 @@ impl SessionClient {
     /// [`Trouble`].
     pub async fn stop(&self, agent: &AgentName, stop: &Stop) -> Result<Stopped, Trouble> {
         self.client.post(&self.of(agent, &["stop"]), stop).await
+    }
+
+    /// Plays what was recorded of it again, with a message moved: `ID=+500ms`.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub async fn replay(&self, shift: &str) -> Result<Played, Trouble> {
+        let (session, shift) = (Some(self.id.clone()), vec![shift.to_owned()]);
+        self.client.post(&Path::of(&["replays"]), &Replay { session, shift, ..Replay::default() }).await
     }
 
     /// Sends a stopped agent on.

@@ -1,5 +1,5 @@
 //! What the terminal's work costs (figures for docs/performance.md): a frame of twenty agents who speak, a key in a long
-//! draft, a long session that is loaded, markdown while it streams, a request of many lines.
+//! draft, a long session that is loaded, markdown while it streams, a request of many lines, timelines, a long diff with comments.
 //!
 //! `cargo bench -p midturn-tui`
 
@@ -14,8 +14,13 @@ use common::{Play, command};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use midturn_client::events::Told;
 use midturn_core::rules::conversation::ToolStatus;
+use midturn_core::rules::mail::Urgency;
 use midturn_tui::draw::draw;
+use midturn_tui::effect::Done;
 use midturn_tui::update::Input;
+use midturn_view::patch::{Place, Side};
+use midturn_view::review::{COMMENTS_MAX, Comment, message};
+use midturn_wire::work::Diff;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
@@ -150,5 +155,49 @@ fn asking(bench: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, speaking, typing, loading, markdown, asking);
+/// A frame is drawn for each word that one of twenty agents says, while the timeline of all is looked at, or the last minute of it.
+fn timeline(bench: &mut Criterion) {
+    for (says, keys) in [("beside the conversation", &[][..]), ("of all", &["ctrl+t"])] {
+        let (mut play, mut screen) = twenty();
+        play.press(keys);
+        frame(&mut screen, &play);
+        bench.bench_function(&format!("a word more, drawn with the timeline {says}"), |bench| {
+            bench.iter(|| {
+                play.says("worker-1", " word");
+                frame(&mut screen, &play);
+            });
+        });
+    }
+}
+
+/// A diff of 10 MiB with 50 comments: it is looked at while its agent speaks.
+fn reviewing(bench: &mut Criterion) {
+    let (mut play, mut screen) = (Play::of_size(SIZE.0, SIZE.1), screen());
+    let line = "x".repeat(500);
+    let lines = (10 << 20) / line.len();
+    let added = format!("+{line}\n").repeat(lines);
+    let patch = format!("diff --git a/a.rs b/a.rs\n--- a/a.rs\n+++ b/a.rs\n@@ -0,0 +1,{lines} @@\n{added}");
+    let comment = |at| {
+        let place = Place { file: "a.rs", side: Side::New, line: at, code: &line };
+        Comment::on(&place, "Why?")
+    };
+    play.begins("lead", "Go.");
+    let comments: Vec<Comment> = (1..=50).map(|n| comment(n * 300)).collect();
+    for (n, some) in comments.chunks(COMMENTS_MAX).enumerate() {
+        play.queued("lead", &format!("m{n}"), "user", Urgency::AfterTools, &message(some));
+    }
+    play.press(&["alt+d"]);
+    let (branch, start) = (String::new(), String::new());
+    let diff = Diff { branch, start, patch, truncated: false };
+    play.input(Input::Done(Done::Diff(common::name("lead"), Ok(diff))));
+    frame(&mut screen, &play);
+    bench.bench_function("a word more, drawn with a diff of 10 MiB that has 50 comments", |bench| {
+        bench.iter(|| {
+            play.says("lead", " word");
+            frame(&mut screen, &play);
+        });
+    });
+}
+
+criterion_group!(benches, speaking, typing, loading, markdown, asking, timeline, reviewing);
 criterion_main!(benches);

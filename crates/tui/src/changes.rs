@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 
 use midturn_view::patch::Patch;
-use midturn_view::review::Comment;
+use midturn_view::review::{Comment, Lines};
 
 /// A diff that is looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changes {
     /// The diff.
     pub patch: Patch,
+    /// Where its lines are: comments on it are looked for in each frame.
+    pub lines: Lines,
     /// It is longer than what was told of it.
     pub is_cut: bool,
     /// The line that one is at: below 0 what stands above the diff, the last one of that at -1.
@@ -58,7 +60,7 @@ impl Remarks {
 impl Changes {
     /// A diff that is looked at from its first line on.
     pub fn new(patch: Patch, is_cut: bool) -> Self {
-        Self { patch, is_cut, cursor: 0, top: 0 }
+        Self { lines: Lines::of(&patch), patch, is_cut, cursor: 0, top: 0 }
     }
 
     /// A place that there is, if this one is none.

@@ -12,6 +12,7 @@ use midturn_wire::agent::Agent;
 use midturn_wire::work::{Diff, Started};
 
 use crate::composer::drafts::Saved;
+use crate::what_if::{Played, Shift};
 
 /// Something to be done.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +60,8 @@ pub enum Effect {
     Agents,
     /// The events of an agent before this one are asked for.
     Older(AgentName, u64),
+    /// The session is played again with a message moved.
+    Replay(Shift),
     /// A text is edited in the person's editor.
     Editor(String),
     /// A text goes to the clipboard.
@@ -129,6 +132,8 @@ pub enum Done {
     Older(AgentName, Result<(Vec<Event>, Option<u64>), Trouble>),
     /// Who is there.
     Agents(Result<Vec<Agent>, Trouble>),
+    /// What came of playing again, or why nothing did.
+    Replayed(Shift, Result<Box<Played>, String>),
     /// What came back from the editor.
     Edited(Result<String, String>),
     /// Whether a text is in the clipboard.

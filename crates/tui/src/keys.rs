@@ -172,6 +172,8 @@ fn key_for(row: &Row, text: &str) -> Result<Key, KeyError> {
         // These open what closes again, or move what is over, and only where nothing is typed yet.
         Action::Help
         | Action::Palette
+        | Action::NextMessage
+        | Action::PreviousMessage
         | Action::Play
         | Action::Step
         | Action::Back

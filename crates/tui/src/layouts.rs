@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use midturn_core::rules::id::{AgentName, CallId};
+use midturn_core::rules::id::{AgentName, CallId, MessageId};
 use midturn_core::rules::time::Micros;
 use ratatui::text::Line;
 
@@ -20,6 +20,8 @@ pub struct Layouts {
     entries: RefCell<Kept>,
     said: Last<Said>,
     asked: Last<Asked>,
+    timeline: Last<Timed>,
+    beside: Last<(u64, Micros, u16)>,
 }
 
 /// What is being said: whose, how wide, whether a model replies, and how far each piece is.
@@ -27,6 +29,9 @@ pub(crate) type Said = (AgentName, u16, bool, Vec<(u64, u64, usize)>);
 
 /// A request: whose, about which call, which one of them, and how wide.
 pub(crate) type Asked = (AgentName, CallId, Micros, u16);
+
+/// A timeline: after which event, at which second, how wide, which message is chosen, and what was played last with it moved.
+pub(crate) type Timed = (u64, Micros, u16, Option<MessageId>, Option<u64>);
 
 /// The last layout of what is large and looked at several times for a frame.
 #[derive(Debug)]
@@ -63,6 +68,16 @@ impl Layouts {
     /// The numbers mean other entries now.
     pub(crate) fn forget(&self) {
         self.entries.borrow_mut().lines.clear();
+    }
+
+    /// The lines of a timeline, all of it.
+    pub(crate) fn timeline(&self, of: Timed, lay: impl FnOnce() -> Vec<Line<'static>>) -> Lines {
+        self.timeline.get(of, lay)
+    }
+
+    /// The lines of the last minute: after which event, at which second, and how wide.
+    pub(crate) fn beside(&self, of: (u64, Micros, u16), lay: impl FnOnce() -> Vec<Line<'static>>) -> Lines {
+        self.beside.get(of, lay)
     }
 
     /// The lines of what is being said.

@@ -19,5 +19,6 @@ mod screen;
 pub mod settings;
 pub mod state;
 pub mod update;
+pub mod what_if;
 
 pub use screen::give_back;

@@ -13,6 +13,7 @@ use midturn_wire::text::{Id, Text};
 use midturn_wire::work::{Log, Stop};
 
 use crate::effect::{Done, Effect, Outgoing};
+use crate::what_if::Played;
 
 /// How often a message is sent whose fate is unknown, and how long is waited between.
 const ATTEMPTS: (u32, Duration) = (4, Duration::from_millis(250));
@@ -57,6 +58,10 @@ pub(crate) async fn perform(session: SessionClient, effect: Effect) -> Option<Do
         Effect::Older(agent, before) => {
             let page = session.log(&agent, before).await.map(page);
             Done::Older(agent, page)
+        }
+        Effect::Replay(shift) => {
+            let played = session.replay(&shift.to_string()).await.map_err(|trouble| trouble.to_string());
+            Done::Replayed(shift, played.map(|played| Box::new(Played::of(&played))))
         }
         Effect::Editor(_)
         | Effect::Copy(_)

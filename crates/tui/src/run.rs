@@ -9,10 +9,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crossterm::event::{Event as Typed, EventStream, MouseEventKind};
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use midturn_client::events::{Told, Wanted, follow};
 use midturn_client::{Client, SessionClient};
 use midturn_core::rules::time::Micros;
 use midturn_view::inbox::Need;
+use midturn_wire::replay::Played;
 use ratatui::layout::Size;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -29,6 +31,7 @@ use crate::screen::{Screen, Surface};
 use crate::settings::Settings;
 use crate::state::{Opening, Standing, State};
 use crate::update::{Input, update, wakes_at};
+use crate::what_if;
 
 #[cfg(test)]
 mod tests;
@@ -57,6 +60,9 @@ pub type Finder = Arc<dyn Fn() -> Option<Client> + Send + Sync>;
 /// Is told, too, of what waits for a person who doesn't look: their own way. It must not wait.
 pub type Notifier = Arc<dyn Fn(&str, &Need) + Send + Sync>;
 
+/// Plays what is only read again, with a message moved as `midturn replay --shift` moves it; what it says why it can't is for people.
+pub type Replayer = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Played, String>> + Send + Sync>;
+
 /// What the terminal is opened on.
 pub struct Place {
     /// What is known of the session.
@@ -79,6 +85,8 @@ pub enum Source {
         told: mpsc::Receiver<Told>,
         /// Whether it plays when it is opened.
         plays: bool,
+        /// Plays it again.
+        replayer: Replayer,
     },
 }
 
@@ -159,6 +167,8 @@ struct Running {
     _reader: Option<AbortOnDropHandle<()>>,
     /// Whom to ask, and how to find it again.
     session: Option<(SessionClient, Finder)>,
+    /// Who plays again what no process can be asked for.
+    replayer: Option<Replayer>,
     doing: JoinSet<Option<Done>>,
     /// What came and was not looked at yet.
     inputs: VecDeque<Input>,
@@ -190,17 +200,18 @@ impl Frames {
 
 impl Running {
     fn new(source: Source, drafts: Option<Drafts>) -> Self {
-        let (told, reader, session) = match source {
+        let (told, reader, session, replayer) = match source {
             Source::Live(session, finder) => {
                 let (told, reader) = listen(&session, 0);
-                (told, Some(reader), Some((session, finder)))
+                (told, Some(reader), Some((session, finder)), None)
             }
-            Source::Read { told, .. } => (told, None, None),
+            Source::Read { told, replayer, .. } => (told, None, None, Some(replayer)),
         };
         Self {
             told,
             _reader: reader,
             session,
+            replayer,
             doing: JoinSet::new(),
             inputs: VecDeque::new(),
             mail: VecDeque::new(),
@@ -357,6 +368,14 @@ impl Running {
     }
 
     fn spawn(&mut self, state: &mut State, effect: Effect) {
+        if let (Effect::Replay(shift), Some(replayer)) = (&effect, &self.replayer) {
+            let (shift, playing) = (shift.clone(), replayer(shift.to_string()));
+            self.doing.spawn(async move {
+                let played = playing.await.map(|played| Box::new(what_if::Played::of(&played)));
+                Some(Done::Replayed(shift, played))
+            });
+            return;
+        }
         let Some((session, _)) = &self.session else { return };
         if self.doing.len() >= DOING_MAX && !is_mail(&effect) {
             state.say(Tone::Bad, "too much is under way: wait for an answer");

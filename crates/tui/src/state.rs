@@ -1,20 +1,22 @@
 //! All that the terminal knows. One owner: [`update`](crate::update) changes it, [`draw`](crate::draw) reads it.
 
+mod ours;
+
 use std::collections::BTreeMap;
 
 use midturn_core::rules::id::{AgentName, CallId, MessageId};
 use midturn_core::rules::limits::Money;
 use midturn_core::rules::mail::Urgency;
 use midturn_core::rules::time::{Micros, Span};
-use midturn_core::rules::view::{Agent, Ask, Message};
+use midturn_core::rules::view::{Agent, Ask};
 use midturn_view::agents::{Class, Order};
 use midturn_view::fold::Session;
 use midturn_view::inbox::{Need, Told};
-use midturn_view::patch::Patch;
 use midturn_view::review;
 use midturn_wire::{agent::Context, work::Conflict};
 use ratatui::layout::Size;
 
+pub use self::ours::Ours;
 use crate::changes::{Changes, Remark, Remarks};
 use crate::composer::Composer;
 use crate::composer::drafts::Saved;
@@ -24,6 +26,7 @@ use crate::look::{Tone, dollars};
 use crate::older::Older;
 use crate::player::Player;
 use crate::settings::Settings;
+use crate::what_if::WhatIf;
 
 /// So long a request rests after it was drawn before a key answers it: who was typing has not read it.
 pub const REST: Span = Span::millis(400);
@@ -37,14 +40,8 @@ pub const SAVE_AFTER: Span = Span::millis(300);
 /// So long after its process is there again a session may not have been taken up yet.
 pub const TAKE_UP: Span = Span::secs(30);
 
-/// How many of our messages are remembered: more than a mailbox holds.
-const SENT_MAX: usize = 512;
-
 /// How many messages are on their way at once: a text that a terminal gives as keys, not as a paste, is many.
 pub const SENDING_MAX: usize = 16;
-
-/// How many messages are remembered of which nobody knows whether they arrived: as many as were on their way.
-const UNSURE_MAX: usize = SENDING_MAX;
 
 /// What the terminal is opened on.
 #[derive(Debug, Clone)]
@@ -201,17 +198,6 @@ pub struct Drawn {
     pub drawn: Micros,
 }
 
-/// A message of ours that was accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ours {
-    /// To whom.
-    pub to: AgentName,
-    /// Its id.
-    pub id: MessageId,
-    /// It is being taken back or replaced: what came of that is not known yet.
-    pub on_its_way: bool,
-}
-
 /// All that the terminal knows.
 #[derive(Debug)]
 pub struct State {
@@ -279,6 +265,8 @@ pub struct State {
     pub completing: Completing,
     /// What is over and can be played back.
     pub player: Option<Player>,
+    /// Which message of the timeline is moved, and what came of that.
+    pub what_if: WhatIf,
     /// When the drafts are to be kept on disk.
     pub save_at: Option<Micros>,
     /// The terminal is to be left.
@@ -329,6 +317,7 @@ impl State {
             shift_enter_told: false,
             completing: Completing::default(),
             player: None,
+            what_if: WhatIf::default(),
             save_at: None,
             leaves: false,
             size,
@@ -381,41 +370,6 @@ impl State {
         Class::of(agent, self.ask_of(name).is_some())
     }
 
-    /// The last message of this terminal that waits in that mailbox; or of those that nothing is done with yet.
-    pub fn last_queued(&self, agent: &AgentName, at_rest: bool) -> Option<&Message> {
-        let queue = &self.session.view().agent(agent)?.queue;
-        let is_it = |ours: &Ours, id: &MessageId| {
-            ours.to == *agent && ours.id == *id && !(at_rest && ours.on_its_way)
-        };
-        queue.iter().rev().find(|message| self.ours.iter().any(|ours| is_it(ours, &message.id)))
-    }
-
-    /// Something is done with a message of ours, or no longer.
-    pub(crate) fn is_on_its_way(&mut self, id: &MessageId, is: bool) {
-        self.ours.iter_mut().filter(|ours| ours.id == *id).for_each(|ours| ours.on_its_way = is);
-    }
-
-    /// The message of this number in a mailbox, from 1, if this terminal sent it.
-    pub fn queued_at(&self, agent: &AgentName, number: Option<usize>) -> Option<&Message> {
-        let queue = &self.session.view().agent(agent)?.queue;
-        queue.get(number?.checked_sub(1)?).filter(|message| self.is_ours(agent, &message.id))
-    }
-
-    /// Whether this terminal sent it.
-    pub fn is_ours(&self, to: &AgentName, id: &MessageId) -> bool {
-        self.ours.iter().any(|ours| ours.to == *to && ours.id == *id)
-    }
-
-    /// Remembers a message of ours.
-    pub fn remember(&mut self, to: &AgentName, id: &MessageId) {
-        if !self.is_ours(to, id) {
-            self.ours.push(Ours { to: to.clone(), id: id.clone(), on_its_way: false });
-        }
-        let forgotten = self.ours.len().saturating_sub(SENT_MAX);
-        self.ours.drain(..forgotten);
-        self.last.insert(to.clone(), id.clone());
-    }
-
     /// Says something.
     pub fn say(&mut self, tone: Tone, text: impl Into<String>) {
         self.notice = Some(Notice { tone, text: text.into(), since: self.now });
@@ -438,7 +392,7 @@ impl State {
     }
 
     /// What is said to the chosen agent's diff.
-    pub fn remarks(&self, patch: &Patch) -> Remarks {
+    pub fn remarks(&self, changes: &Changes) -> Remarks {
         let Some((name, agent)) = self.agent() else { return Remarks::default() };
         let sent = review::sent(agent, self.session.conversation(name)).into_iter().map(|sent| Remark {
             comment: sent.comment,
@@ -461,37 +415,12 @@ impl State {
         });
         let mut remarks = Remarks::default();
         for remark in sent.chain(sending).chain(unsent) {
-            match review::stands(&remark.comment, patch) {
+            match changes.lines.row_of(&remark.comment) {
                 Some(row) => remarks.at.entry(row).or_default().push(remark),
                 None => remarks.gone.push(remark),
             }
         }
         remarks
-    }
-
-    /// The id of what is sent: one that no other message has, or its own if it may have arrived already.
-    pub fn id_for(&mut self, to: &AgentName, text: &str, urgency: Option<Urgency>) -> MessageId {
-        let is_it = |sent: &Outgoing| sent.to == *to && sent.text == text && sent.urgency == urgency;
-        if let Some(at) = self.unsure.iter().position(is_it) {
-            return self.unsure.remove(at).id;
-        }
-        // Who writes something else has done with those: the same words later are a new message.
-        self.unsure.retain(|sent| sent.to != *to);
-        self.next_id()
-    }
-
-    /// Remembers a message that may have arrived.
-    pub fn is_unsure(&mut self, message: Outgoing) {
-        if self.unsure.len() >= UNSURE_MAX {
-            self.unsure.remove(0);
-        }
-        self.unsure.push(message);
-    }
-
-    /// An id that no other message has.
-    pub fn next_id(&mut self) -> MessageId {
-        self.sent += 1;
-        MessageId::new(format!("{}-{}", self.opening.seed, self.sent))
     }
 }
 

@@ -3,6 +3,8 @@
 //! account of it, and what was said on one face stands on every other. The page has the same
 //! (crates/server/page/review.js); both are held to `tests/fold/review.json`.
 
+use std::collections::HashMap;
+
 use midturn_core::rules::view::Agent;
 use serde::{Deserialize, Serialize};
 
@@ -125,19 +127,45 @@ fn whereabouts(text: &str) -> Option<(&str, u64, Side)> {
     Some((file, line.parse::<u32>().ok()?.into(), side))
 }
 
-/// The row of a diff that a comment stands at: its line, also where that has moved. `None`: the line has changed, or is
-/// no part of the diff any more.
-pub fn stands(comment: &Comment, patch: &Patch) -> Option<usize> {
-    let is_it = |place: &Place<'_>| {
-        place.side == comment.side
-            && place.file == comment.file
-            && shortened(place.code, CODE_MAX) == comment.code
-    };
-    let places = (0..patch.rows.len()).filter_map(|row| Some((row, patch.place(row).filter(is_it)?)));
-    let nearest = places.min_by_key(|(_, place)| place.line.abs_diff(comment.line))?;
-    // A brace is everywhere: one that has moved is as well another.
-    let is_known = comment.code.chars().any(char::is_alphanumeric) || nearest.1.line == comment.line;
-    is_known.then_some(nearest.0)
+/// Where the lines of a diff are, by what they say: each comment on it is found without a look at all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lines {
+    /// By file and side.
+    files: HashMap<String, [Codes; 2]>,
+}
+
+/// By what a line says: its numbers and rows, in this order.
+type Codes = HashMap<String, Vec<(u64, usize)>>;
+
+impl Lines {
+    /// Those of this diff.
+    pub fn of(patch: &Patch) -> Self {
+        let mut files: HashMap<String, [Codes; 2]> = HashMap::new();
+        for (row, place) in (0..patch.rows.len()).filter_map(|row| Some((row, patch.place(row)?))) {
+            if !files.contains_key(place.file) {
+                files.insert(place.file.to_owned(), Default::default());
+            }
+            let sides = files.get_mut(place.file);
+            let Some(codes) = sides.and_then(|sides| sides.get_mut(place.side as usize)) else { continue };
+            codes.entry(shortened(place.code, CODE_MAX)).or_default().push((place.line, row));
+        }
+        files.values_mut().flatten().flat_map(HashMap::values_mut).for_each(|places| places.sort_unstable());
+        Self { files }
+    }
+
+    /// The row that a comment stands at: its line, also where that has moved. `None`: the line has changed, or is no part of
+    /// the diff any more.
+    pub fn row_of(&self, comment: &Comment) -> Option<usize> {
+        let places = self.files.get(&comment.file)?.get(comment.side as usize)?.get(&comment.code)?;
+        let first_from = |line: u64| places.partition_point(|(known, _)| *known < line);
+        let behind = first_from(comment.line);
+        let before = behind.checked_sub(1).and_then(|last| places.get(first_from(places.get(last)?.0)));
+        let nearest = before.into_iter().chain(places.get(behind));
+        let (line, row) = nearest.min_by_key(|(line, row)| (line.abs_diff(comment.line), *row))?;
+        // A brace is everywhere: one that has moved is as well another.
+        let is_known = comment.code.chars().any(char::is_alphanumeric) || *line == comment.line;
+        is_known.then_some(*row)
+    }
 }
 
 /// A comment that was sent, and what came of it.
@@ -214,7 +242,34 @@ mod tests {
         assert_eq!(too_long(&"x".repeat(TEXT_MAX + 1)).unwrap().split(':').count(), 2);
     }
 
+    /// The row of a comment, by a look at all lines.
+    fn looked_for(comment: &Comment, patch: &Patch) -> Option<usize> {
+        let all = (0..patch.rows.len()).filter_map(|row| Some((row, patch.place(row)?)));
+        let its = all.filter(|(_, place)| Comment::on(place, &comment.text).code == comment.code);
+        let its = its.filter(|(_, place)| place.file == comment.file && place.side == comment.side);
+        let nearest = its.min_by_key(|(_, place)| place.line.abs_diff(comment.line))?;
+        let is_known = comment.code.chars().any(char::is_alphanumeric) || nearest.1.line == comment.line;
+        is_known.then_some(nearest.0)
+    }
+
     proptest! {
+        /// Also where hunks come in any order, and the same file twice.
+        #[test]
+        fn a_comment_is_found_where_a_look_at_all_lines_finds_it(
+            hunks in prop::collection::vec((prop::bool::ANY, 0..30_u64, "([ +-][}a]\n){1,8}"), 1..5),
+            line in 0..40_u64, code in "[}a]", old in prop::bool::ANY, a in prop::bool::ANY,
+        ) {
+            let name = |a| if a { "a" } else { "b" };
+            let text: String = hunks.iter().map(|(a, at, lines)| {
+                let name = name(*a);
+                format!("diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -{at},8 +{at},8 @@\n{lines}")
+            }).collect();
+            let patch = Patch::read(&text);
+            let side = if old { Side::Old } else { Side::New };
+            let comment = Comment::on(&Place { file: name(a), side, line, code: &code }, "Why?");
+            prop_assert_eq!(Lines::of(&patch).row_of(&comment), looked_for(&comment, &patch));
+        }
+
         /// Whatever is said to whatever line, it is read as it was said, and no part of it as something else.
         #[test]
         fn what_is_sent_is_read_back(

@@ -3,6 +3,8 @@
 //!
 //! `~` is a model, `[bash══]` a call, `/bash/` one that was skipped, `╌` something that waits, `┄┄C` a message and where it went in.
 
+use std::ops::Range;
+
 use midturn_core::rules::mail::Urgency;
 
 use crate::timeline::{Drawn, End, Kind, LaneDrawn, LetterDrawn, MarkDrawn, Picture};
@@ -25,6 +27,15 @@ pub struct Line {
     pub name: String,
     /// As wide as was asked for, or less.
     pub text: String,
+    /// The columns of the text in which the chosen message stands.
+    pub chosen: Option<Range<usize>>,
+}
+
+impl Line {
+    /// A line in which no message stands.
+    pub fn of(kind: LineKind, text: String) -> Self {
+        Self { kind, name: String::new(), text, chosen: None }
+    }
 }
 
 /// What a line shows.
@@ -40,16 +51,16 @@ pub enum LineKind {
     Between,
 }
 
-/// The whole picture in lines of at most so many columns.
-pub fn lines(picture: &Picture, width: usize) -> Vec<Line> {
+/// The whole picture in lines of at most so many columns. The message of the id `chosen` is drawn over all others.
+pub fn lines(picture: &Picture, width: usize, chosen: Option<&str>) -> Vec<Line> {
     let (left, columns) = room(picture, width);
     let wide = columns * COLUMN as usize;
     let mut lines = Vec::new();
     for from in (0..=picture.width.saturating_sub(1)).step_by(wide) {
         if !lines.is_empty() {
-            lines.push(Line { kind: LineKind::Between, name: String::new(), text: String::new() });
+            lines.push(Line::of(LineKind::Between, String::new()));
         }
-        Stave { picture, from, to: from + wide as u64, left, columns }.write(&mut lines);
+        Stave { picture, from, to: from + wide as u64, left, columns, chosen }.write(&mut lines);
     }
     lines
 }
@@ -60,7 +71,7 @@ pub fn last(picture: &Picture, width: usize) -> Vec<Line> {
     let wide = columns as u64 * COLUMN;
     let from = picture.width.saturating_sub(wide);
     let mut lines = Vec::new();
-    Stave { picture, from, to: from + wide, left, columns }.write(&mut lines);
+    Stave { picture, from, to: from + wide, left, columns, chosen: None }.write(&mut lines);
     lines
 }
 
@@ -79,34 +90,46 @@ struct Stave<'a> {
     /// How wide the names are.
     left: usize,
     columns: usize,
+    /// The id of the message that is drawn over all others.
+    chosen: Option<&'a str>,
 }
 
 impl Stave<'_> {
     fn write(&self, lines: &mut Vec<Line>) {
-        lines.push(self.line(LineKind::Time, "", self.time()));
+        lines.push(self.line("", Line::of(LineKind::Time, self.time())));
         for (at, lane) in self.picture.lanes.iter().enumerate() {
             let mut name = format!("{:indent$}{}", "", lane.name, indent = indent(lane));
-            for (kind, text) in self.lane(at, lane) {
-                lines.push(self.line(kind, &name, text));
+            for line in self.lane(at, lane) {
+                lines.push(self.line(&name, line));
                 name.clear();
             }
         }
     }
 
-    fn line(&self, kind: LineKind, name: &str, text: String) -> Line {
+    fn line(&self, name: &str, line: Line) -> Line {
         let name: String = name.chars().take(self.left - 1).collect();
-        Line { kind, name: format!("{name:left$}", left = self.left), text: text.trim_end().to_owned() }
+        Line {
+            name: format!("{name:left$}", left = self.left),
+            text: line.text.trim_end().to_owned(),
+            ..line
+        }
     }
 
     /// The lines of a lane in which anything stands.
-    fn lane(&self, at: usize, lane: &LaneDrawn) -> Vec<(LineKind, String)> {
+    fn lane(&self, at: usize, lane: &LaneDrawn) -> Vec<Line> {
         // What a person writes stands in the person's lane, what agents write in that of who reads it.
         let is_here = |letter: &&LetterDrawn| match lane.rows {
             0 => letter.sender == Some(at),
             _ => letter.receiver == at && !self.is_yours(letter),
         };
         let mut mail = Cells::new(self.columns);
-        self.picture.letters.iter().filter(is_here).for_each(|letter| self.letter(&mut mail, letter));
+        let is_chosen = |letter: &LetterDrawn| Some(letter.id.as_str()) == self.chosen;
+        let letters = || self.picture.letters.iter().filter(is_here);
+        letters().filter(|letter| !is_chosen(letter)).for_each(|letter| self.letter(&mut mail, letter));
+        letters().filter(|letter| is_chosen(letter)).for_each(|letter| self.letter(&mut mail, letter));
+        let stands = letters().filter(|letter| is_chosen(letter) && self.shows(letter.from, letter.to));
+        let columns = stands.map(|letter| self.column(letter.from)..self.column(letter.to) + 1);
+        let chosen = columns.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end));
         let mut rows: Vec<Cells> = (0..lane.rows).map(|_| Cells::new(self.columns)).collect();
         for bar in self.picture.bars.iter().filter(|bar| bar.lane == at && self.shows(bar.from, bar.to)) {
             if let Some(row) = rows.get_mut(bar.row) {
@@ -117,9 +140,10 @@ impl Stave<'_> {
             let marks = self.picture.marks.iter().filter(|mark| mark.lane == at && !mark.is_point);
             marks.for_each(|mark| self.mark(first, mark));
         }
-        let mail = [(LineKind::Mail, mail)].into_iter();
-        let all = mail.chain(rows.into_iter().map(|row| (LineKind::Work, row)));
-        all.filter(|(_, cells)| !cells.is_empty()).map(|(kind, cells)| (kind, cells.text())).collect()
+        let mail = [(LineKind::Mail, mail, chosen)].into_iter();
+        let all = mail.chain(rows.into_iter().map(|row| (LineKind::Work, row, None)));
+        let all = all.filter(|(_, cells, _)| !cells.is_empty());
+        all.map(|(kind, cells, chosen)| Line { chosen, ..Line::of(kind, cells.text()) }).collect()
     }
 
     fn is_yours(&self, letter: &LetterDrawn) -> bool {

@@ -16,7 +16,7 @@ pub(crate) mod safety;
 mod serve;
 mod sessions;
 mod stored;
-mod what_if;
+pub(crate) mod what_if;
 
 pub(crate) use interface::Answering;
 pub(crate) use resume::resume;

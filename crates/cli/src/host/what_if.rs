@@ -1,4 +1,5 @@
-//! Plays what somebody asks for (`POST /v1/replays`): a scenario, or a session that rests, exported to one.
+//! Plays what somebody asks for (`POST /v1/replays`, and the screen on what is only read): a scenario, or a session that
+//! rests, exported to one.
 
 use midturn_core::engine::ports::Archive;
 use midturn_core::rules::event::Event;
@@ -11,9 +12,6 @@ use serde_json::value::to_raw_value;
 
 use crate::export;
 
-/// What a session is called in words about its replay.
-const RECORDED: &str = "the session";
-
 /// Plays it as it is, and moved.
 ///
 /// # Errors
@@ -23,13 +21,32 @@ pub(super) async fn play(
     script: Script,
     shift: Vec<String>,
 ) -> Result<Played, HostError> {
-    let (name, text) = match script {
-        Script::Scenario(text) => ("the scenario", text),
-        Script::Session(id) => (RECORDED, scenario_of(archive, &id).await?),
-    };
+    match script {
+        Script::Scenario(text) => scenario("the scenario".to_owned(), text, shift).await,
+        Script::Session(id) => session(archive, &id, shift).await,
+    }
+}
+
+/// Plays a session of this archive as it is, and moved.
+///
+/// # Errors
+/// As [`play`].
+pub(crate) async fn session(
+    archive: &dyn Archive,
+    id: &SessionId,
+    shift: Vec<String>,
+) -> Result<Played, HostError> {
+    scenario("the session".to_owned(), scenario_of(archive, id).await?, shift).await
+}
+
+/// Plays a scenario's text as it is, and moved; `name` is what errors call it.
+///
+/// # Errors
+/// As [`play`].
+pub(crate) async fn scenario(name: String, text: String, shift: Vec<String>) -> Result<Played, HostError> {
     let shifts: Result<Vec<Shift>, _> = shift.iter().map(|text| text.parse()).collect();
     let shifts = shifts.map_err(|error| HostError::Invalid(format!("`shift`: {error}")))?;
-    let played = off_here(move || what_if(name, &text, &shifts)).await?;
+    let played = off_here(move || what_if(&name, &text, &shifts)).await?;
     told(played.map_err(|error| HostError::Invalid(error.to_string()))?)
 }
 
@@ -63,4 +80,36 @@ fn raw(events: &[Event]) -> Result<Events, HostError> {
     let events: Result<_, _> = events.iter().map(to_raw_value).collect();
     let events = events.map_err(|error| HostError::Failed(format!("an event is no JSON: {error}")))?;
     Ok(Events { events })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use midturn_scenario::Options;
+
+    use super::*;
+
+    /// What the screen plays of a file that it was opened on (`midturn replay --view`).
+    #[test]
+    fn what_is_played_of_a_scenario_is_what_replay_shift_plays() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../scenarios/boundaries/a-correction-between-two-edits.yaml");
+        let (name, text) = (path.display().to_string(), std::fs::read_to_string(&path).unwrap());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let plays = |by: &str| runtime.block_on(scenario(name.clone(), text.clone(), vec![by.to_owned()]));
+        for by in ["fix=+1.2s", "fix=-500ms"] {
+            let played = plays(by).unwrap();
+            let options = Options { json: true, shift: vec![by.parse().unwrap()], ..Options::default() };
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            midturn_scenario::replay(&[path.clone()], &options, &mut out, &mut err).unwrap();
+            let out = String::from_utf8(out).unwrap();
+            let (here, there): (Vec<&str>, Vec<&str>) =
+                (played.after.events.iter().map(|event| event.get()).collect(), out.lines().collect());
+            // The first one has the task, which is the file's name there.
+            assert_eq!((here.len(), &here[1..]), (there.len(), &there[1..]), "{by}");
+        }
+        let error = plays("fix=-3s").unwrap_err();
+        assert!(error.to_string().ends_with("--shift fix=-3s: that is before the replay begins"), "{error}");
+    }
 }

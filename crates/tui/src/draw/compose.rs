@@ -7,6 +7,7 @@ use midturn_core::rules::view::{Agent, Message};
 use midturn_view::clean::one_line;
 use midturn_view::fold::EntryKind;
 use midturn_view::mail;
+use midturn_view::what_if;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -138,6 +139,9 @@ fn says(state: &State) -> (Tone, String) {
     if let Some(notice) = &state.notice {
         return (notice.tone, notice.text.clone());
     }
+    if let Some(says) = message_says(state) {
+        return (Tone::Mail, says);
+    }
     // Who writes wants to know what will become of that; what became of the last message stands above, too.
     if let Some(says) = comments_say(state) {
         return (Tone::Quiet, says);
@@ -150,6 +154,21 @@ fn says(state: &State) -> (Tone, String) {
     }
     let fate = state.agent().and_then(|(name, agent)| fate(state, name, agent));
     fate.unwrap_or((Tone::Quiet, String::new()))
+}
+
+/// The message of the timeline that is chosen, and what can be done with it.
+fn message_says(state: &State) -> Option<String> {
+    let (asked, timeline) = (&state.what_if, state.session.timeline());
+    let letter = asked.message(timeline).filter(|_| state.pane == Pane::Timeline)?;
+    let says = timeline.says(letter);
+    if asked.asked.is_some() && asked.is_awaited {
+        return Some(format!("{} {says}", what_if::PLAYING));
+    }
+    let key = |action| state.key(action);
+    Some(match asked.by {
+        0 => format!("{says} · {} moves it later, {} sooner", key(Action::Step), key(Action::Back)),
+        by => format!("Moved by {} ({} plays): {says}", what_if::words(by), key(Action::Send)),
+    })
 }
 
 /// What will become of the comments on the diff that is looked at.
@@ -227,6 +246,23 @@ const SHOWN_DIFF: &[(Action, &str)] = &[
     (Action::NextAgent, "agent"),
 ];
 
+/// The same while the timeline is looked at.
+const SHOWN_TIMELINE: &[(Action, &str)] = &[
+    (Action::PreviousMessage, "message before"),
+    (Action::NextMessage, "next message"),
+    (Action::PageUp, "back"),
+    (Action::Timeline, "close"),
+];
+
+/// The same while a message of it is chosen.
+const SHOWN_MESSAGE: &[(Action, &str)] = &[
+    (Action::PreviousMessage, "before"),
+    (Action::NextMessage, "next"),
+    (Action::Back, "sooner"),
+    (Action::Step, "later"),
+    (Action::Send, "play"),
+];
+
 /// The same where nobody is there to be written to.
 const SHOWN_STORED: &[(Action, &str)] = &[
     (Action::NextAgent, "agent"),
@@ -241,6 +277,8 @@ pub(super) fn keys(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let mut line = String::new();
     let (last, most) = (state.key(Action::Help) + " keys", usize::from(area.width));
     let all = match &state.pane {
+        Pane::Timeline if state.what_if.chosen.is_some() => SHOWN_MESSAGE,
+        Pane::Timeline => SHOWN_TIMELINE,
         _ if is_stored(state) => SHOWN_STORED,
         Pane::Diff(Some(Ok(_))) => SHOWN_DIFF,
         _ => SHOWN,

@@ -21,7 +21,7 @@ const NUMBERED: u16 = 24;
 
 /// A page of a diff, from the line on that is at the top, each with what is said to it.
 pub(super) fn page(state: &State, changes: &Changes, area: Rect) -> Vec<Line<'static>> {
-    let remarks = state.remarks(&changes.patch);
+    let remarks = state.remarks(changes);
     let look = state.settings.look;
     if changes.patch.rows.is_empty() && remarks.gone.is_empty() {
         return vec![Line::raw("nothing was changed")];

@@ -97,6 +97,7 @@ pub(super) fn title(state: &State, frame: &mut Frame<'_>, area: Rect) {
         Pane::Ask => parts.push("what is asked".to_owned()),
         Pane::Inbox => parts.push("inbox".to_owned()),
         Pane::Help => parts.push("keys and actions".to_owned()),
+        Pane::Timeline if state.what_if.played.is_some() => parts.push("what if".to_owned()),
         Pane::Timeline => parts.push("timeline of all".to_owned()),
     }
     if state.pane == Pane::Talk {
@@ -116,7 +117,8 @@ pub(super) fn title(state: &State, frame: &mut Frame<'_>, area: Rect) {
             .extend(facts.and_then(|facts| facts.limit.clone()).map(|limit| format!("at its limit {limit}")));
         parts.extend(facts.and_then(|facts| facts.branch.as_deref()).map(one_line));
     } else {
-        parts.push(format!("{} closes", state.key(Action::Stop)));
+        let goes_back = state.pane == Pane::Timeline && state.what_if.chosen.is_some();
+        parts.push(format!("{} {}", state.key(Action::Stop), if goes_back { "goes back" } else { "closes" }));
     }
     put(frame, area, vec![ruled(look, Tone::Strong, &parts.join(" · "), area.width)]);
 }

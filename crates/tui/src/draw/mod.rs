@@ -15,7 +15,7 @@ pub mod talk;
 #[cfg(test)]
 mod tests;
 pub mod text;
-mod timeline;
+pub(crate) mod timeline;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -122,7 +122,8 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
         put(frame, areas.side, help::plan(state, areas.side.width));
     }
     if areas.timeline.height > 0 {
-        put(frame, areas.timeline, timeline::beside(state, areas.timeline.width, areas.timeline.height));
+        let lines = timeline::beside(state, areas.timeline.width);
+        put(frame, areas.timeline, lines.iter().take(usize::from(areas.timeline.height)).cloned().collect());
     }
     divider(state, frame, &areas);
     head::title(state, frame, areas.title);
@@ -164,7 +165,11 @@ fn pane(state: &State, frame: &mut Frame<'_>, area: Rect) {
         Pane::Plan => help::plan(state, area.width),
         Pane::Inbox => inbox::lines(state, area.width),
         Pane::Help => help::keys(state, area.width),
-        Pane::Timeline => timeline::whole(state, area.width),
+        Pane::Timeline => {
+            let lines = timeline::whole(state, area.width);
+            let shown = lines.iter().skip(state.pane_top.min(last_top(state))).take(usize::from(area.height));
+            return put(frame, area, shown.cloned().collect());
+        }
         Pane::Ask => ask::whole(state, area.width),
         Pane::Diff(None) => {
             vec![Line::styled(look.words("asks git what was changed …"), look.style(Tone::Quiet))]
@@ -175,6 +180,15 @@ fn pane(state: &State, frame: &mut Frame<'_>, area: Rect) {
     // A page that was scrolled past its end shows its last lines.
     let top = state.pane_top.min(lines.len().saturating_sub(usize::from(area.height)));
     put(frame, area, lines.into_iter().skip(top).collect());
+}
+
+/// How far down what stands in the conversation's place can be scrolled, where that is known without laying it out.
+pub(crate) fn last_top(state: &State) -> usize {
+    let area = areas(state).pane;
+    match state.pane {
+        Pane::Timeline => timeline::whole(state, area.width).len().saturating_sub(usize::from(area.height)),
+        _ => usize::MAX,
+    }
 }
 
 /// Puts lines into an area: they are as wide as it already.

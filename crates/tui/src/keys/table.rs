@@ -61,6 +61,12 @@ pub enum Action {
     Plan,
     /// Show who did what when.
     Timeline,
+    /// Go to the next message of the timeline.
+    NextMessage,
+    /// Go to the message before.
+    PreviousMessage,
+    /// Play what is over again, with that message moved.
+    Shift,
     /// Play back what is over, or wait.
     Play,
     /// Show the next thing that happened.
@@ -214,11 +220,14 @@ pub const TABLE: &[Row] = &[
     row(Action::End, "end", &[plain(KeyCode::End), CTRL_END], NONE, "go to the end and follow it"),
     row(Action::Plan, "plan", &[ctrl('p')], NONE, "show the plan"),
     row(Action::Timeline, "timeline", &[ctrl('t')], NONE, "show who did what when"),
+    row(Action::NextMessage, "next_message", &[plain(KeyCode::Down)], NONE, "go to the next message of the timeline"),
+    row(Action::PreviousMessage, "previous_message", &[plain(KeyCode::Up)], NONE, "go to the message before"),
+    row(Action::Shift, "shift", &[], Words::Needed("1.2s"), "what if that message had come so much later, or sooner (-500ms)"),
     row(Action::Play, "play", &[plain(KeyCode::Char(' '))], NONE, "play back what is over, or wait; at the end from the beginning"),
-    row(Action::Step, "step", &[plain(KeyCode::Right)], NONE, "show the next thing that happened in what is played back"),
-    row(Action::Back, "back", &[plain(KeyCode::Left)], NONE, "go one thing back in what is played back"),
-    row(Action::Faster, "faster", &[plain(KeyCode::Char('+'))], NONE, "play faster"),
-    row(Action::Slower, "slower", &[plain(KeyCode::Char('-'))], NONE, "play more slowly"),
+    row(Action::Step, "step", &[plain(KeyCode::Right)], NONE, "show the next thing that happened in what is played back; move the message 0.1 s later"),
+    row(Action::Back, "back", &[plain(KeyCode::Left)], NONE, "go one thing back in what is played back; move the message 0.1 s sooner"),
+    row(Action::Faster, "faster", &[plain(KeyCode::Char('+'))], NONE, "play faster; move the message 1 s later"),
+    row(Action::Slower, "slower", &[plain(KeyCode::Char('-'))], NONE, "play more slowly; move the message 1 s sooner"),
     row(Action::To, "to", &[], Words::Needed("2.5s"), "go to this moment of what is played back"),
     row(Action::Diff, "diff", &[alt('d')], NONE, "show what the agent changed"),
     row(Action::Comment, "comment", &[alt('m')], TEXT, "comment on the line of the diff that the arrows went to; Enter keeps it"),

@@ -76,7 +76,8 @@ impl Bench {
             notes: Vec::new(),
         };
         let state = State::new(opening, Settings::default(), Saved::default(), Size::new(80, 24), now());
-        let running = Running::new(Source::Read { told, plays: false }, None);
+        let replayer: Replayer = Arc::new(|shift| Box::pin(async move { Err(format!("{shift}: not here")) }));
+        let running = Running::new(Source::Read { told, plays: false, replayer }, None);
         let (screen, ended) = (Recorder::default(), CancellationToken::new());
         Self { state, running, screen, keys, pressing, telling, ended }
     }

@@ -7,7 +7,7 @@ use midturn_client::Said;
 use midturn_core::rules::id::{AgentName, MessageId};
 use midturn_core::rules::mail::Urgency;
 
-use super::{TWICE, inbox, review, send};
+use super::{TWICE, inbox, review, send, what_if};
 use crate::composer::Composer;
 use crate::effect::Effect;
 use crate::keys::{Action, Key, limits};
@@ -20,6 +20,7 @@ pub(super) fn act(state: &mut State, action: Action, key: KeyEvent) -> Vec<Effec
         return effects;
     }
     match action {
+        Action::Send if state.moves_message() => what_if::plays(state),
         Action::Send => send::entered(state),
         // Where Shift+Enter is a newline elsewhere, the first one must not send half a sentence.
         Action::Sooner if is_shift_enter(key) && !state.shift_enter_told => asks_shift_enter(state),
@@ -27,12 +28,8 @@ pub(super) fn act(state: &mut State, action: Action, key: KeyEvent) -> Vec<Effec
         // A draft's `?` is a letter, and `/` at its beginning opens the list of actions by itself.
         Action::Help if types(key) && !state.composer.is_empty() => typed_key(state, key),
         Action::Palette if types(key) => typed_key(state, key),
-        // These are the draft's, but where something is played back and nothing is typed.
-        Action::Play | Action::Step | Action::Back | Action::Faster | Action::Slower
-            if is_bare(key) && !state.plays_back() =>
-        {
-            typed_key(state, key)
-        }
+        // These are the draft's, but where something is played back or moved and nothing is typed.
+        _ if is_bare(key) && state.is_the_drafts(action) => typed_key(state, key),
         // Who is at the end already means the draft's.
         Action::End if key.code == KeyCode::End && key.modifiers.is_empty() && state.follows() => {
             typed_key(state, key)
@@ -110,6 +107,7 @@ pub(super) fn with_words(state: &mut State, action: Action, words: &str) -> Vec<
             Vec::new()
         }
         Action::Diff => diff(state),
+        Action::Shift => what_if::shift(state, words),
         _ => {
             looks(state, action, words);
             Vec::new()
@@ -145,6 +143,8 @@ fn looks(state: &mut State, action: Action, words: &str) {
             // What happens now stands at its end.
             state.pane_top = usize::MAX;
         }
+        Action::NextMessage => what_if::choose(state, true),
+        Action::PreviousMessage => what_if::choose(state, false),
         Action::Play | Action::Step | Action::Back | Action::Faster | Action::Slower | Action::To => {
             super::playing::act(state, action, words);
         }
@@ -202,6 +202,10 @@ fn clears_or_leaves(state: &mut State, key: KeyEvent) -> Vec<Effect> {
 fn closes_or_stops(state: &mut State) -> Vec<Effect> {
     if state.bare {
         state.bare = false;
+        return Vec::new();
+    }
+    if state.pane == Pane::Timeline && state.what_if.goes_back() {
+        state.notice = None;
         return Vec::new();
     }
     if state.pane != Pane::Talk {
@@ -363,7 +367,9 @@ impl State {
             return;
         }
         if self.pane != Pane::Talk {
-            self.pane_top = self.pane_top.saturating_add_signed(lines);
+            // At its end it is as far down as can be.
+            let top = self.pane_top.min(crate::draw::last_top(self));
+            self.pane_top = top.saturating_add_signed(lines);
             return;
         }
         let scroll = crate::draw::talk::scrolled(self, lines);

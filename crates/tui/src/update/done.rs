@@ -42,6 +42,7 @@ pub(super) fn done(state: &mut State, done: Done) -> Vec<Effect> {
         Done::Diff(agent, result) => diff(state, &agent, result),
         Done::Agents(Ok(agents)) => facts(state, agents),
         Done::Older(agent, result) => older(state, &agent, result),
+        Done::Replayed(shift, result) => super::what_if::played(state, shift, result),
         Done::Edited(Ok(text)) => super::typed(state, |composer| composer.editor(&text)),
         Done::Edited(Err(why)) | Done::Copied(Err(why)) => state.say(Tone::Bad, why),
     }
@@ -107,7 +108,7 @@ fn diff(state: &mut State, agent: &AgentName, result: Result<midturn_wire::work:
     let shown = result.map(|diff| {
         let mut changes = Changes::new(Patch::read(&diff.patch), diff.truncated);
         // What was said to lines that have changed is seen first.
-        changes.cursor = changes.within(isize::MIN, &state.remarks(&changes.patch));
+        changes.cursor = changes.within(isize::MIN, &state.remarks(&changes));
         changes.top = changes.cursor;
         Box::new(changes)
     });

@@ -9,6 +9,7 @@ mod send;
 #[cfg(test)]
 mod tests;
 mod told;
+mod what_if;
 
 use crossterm::event::{KeyCode, KeyEvent};
 use midturn_client::events::Told;

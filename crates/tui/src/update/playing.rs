@@ -3,6 +3,7 @@
 use midturn_core::rules::time::{Micros, Span};
 use midturn_view::fold::Session;
 
+use super::what_if;
 use crate::keys::Action;
 use crate::look::Tone;
 use crate::player::Player;
@@ -18,6 +19,9 @@ pub(super) fn shows_due(state: &mut State) {
 }
 
 pub(super) fn act(state: &mut State, action: Action, words: &str) {
+    if what_if::moved_by(state, action) {
+        return;
+    }
     let Some(mut player) = state.player.take() else {
         return state.say(Tone::Bad, "only what is over can be played back");
     };
@@ -64,9 +68,17 @@ fn moment(words: &str) -> Option<Micros> {
 }
 
 impl State {
-    /// Whether keys move what is played back: where nothing is typed.
-    pub(super) fn plays_back(&self) -> bool {
-        self.player.is_some() && self.composer.is_empty()
+    /// Whether a key that types or moves in the draft is the draft's, whatever it does where something is played back.
+    pub(super) fn is_the_drafts(&self, action: Action) -> bool {
+        let plays_back = self.player.is_some() && self.composer.is_empty();
+        match action {
+            Action::Play => !plays_back,
+            Action::Step | Action::Back | Action::Faster | Action::Slower => {
+                !plays_back && !self.moves_message()
+            }
+            Action::NextMessage | Action::PreviousMessage => !self.goes_through_messages(),
+            _ => false,
+        }
     }
 
     /// What is shown is these events and no others.

@@ -76,7 +76,7 @@ pub(super) fn comment(state: &mut State, words: &str) -> Vec<Effect> {
 }
 
 fn at_cursor(state: &State, changes: &Changes) -> Result<Comment, &'static str> {
-    let remarks = state.remarks(&changes.patch);
+    let remarks = state.remarks(changes);
     let at = changes.within(changes.cursor, &remarks);
     match usize::try_from(at) {
         Ok(row) => {
@@ -121,7 +121,7 @@ impl State {
     /// Goes so many lines on in the diff that is looked at. `false`: none is.
     pub(super) fn goes(&mut self, lines: isize) -> bool {
         let Pane::Diff(Some(Ok(changes))) = &self.pane else { return false };
-        let remarks = self.remarks(&changes.patch);
+        let remarks = self.remarks(changes);
         let cursor = changes.within(changes.within(changes.cursor, &remarks).saturating_add(lines), &remarks);
         let top = draw::diff::top(self, changes, &remarks, cursor, draw::areas(self).pane);
         if let Pane::Diff(Some(Ok(changes))) = &mut self.pane {

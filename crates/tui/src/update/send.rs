@@ -51,7 +51,13 @@ fn command(state: &mut State, action: Action, words: &str) -> Vec<Effect> {
 fn asks_the_session(action: Action) -> bool {
     matches!(
         action,
-        Action::No | Action::Limit | Action::Instead | Action::Sooner | Action::Now | Action::Later
+        Action::No
+            | Action::Limit
+            | Action::Instead
+            | Action::Sooner
+            | Action::Now
+            | Action::Later
+            | Action::Shift
     )
 }
 

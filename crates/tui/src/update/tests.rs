@@ -6,6 +6,7 @@ mod inbox;
 mod mail;
 mod places;
 mod review;
+mod what_if;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use midturn_client::Trouble;
@@ -56,6 +57,8 @@ fn key(text: &str) -> KeyEvent {
         "tab" => KeyCode::Tab,
         "up" => KeyCode::Up,
         "down" => KeyCode::Down,
+        "left" => KeyCode::Left,
+        "right" => KeyCode::Right,
         "pgup" => KeyCode::PageUp,
         "pgdn" => KeyCode::PageDown,
         "home" => KeyCode::Home,
@@ -118,7 +121,7 @@ impl Tried {
     /// Something happens to an agent.
     fn told(&mut self, agent: &str, mut event: Value) -> &mut Self {
         self.seq += 1;
-        let t = self.now.since(Micros(BEGAN)).0;
+        let t: Value = serde_json::from_str(&Micros(self.now.since(Micros(BEGAN)).0).to_string()).unwrap();
         let place = json!({"v": 1, "seq": self.seq, "t": t, "agent": agent, "run": 1, "turn": 1});
         let place = place.as_object().unwrap().clone();
         event.as_object_mut().unwrap().extend(place);

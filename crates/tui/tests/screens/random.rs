@@ -13,6 +13,7 @@ use midturn_tui::look::Look;
 use midturn_tui::settings::Settings;
 use midturn_tui::state::{Pane, State};
 use midturn_tui::update::Input;
+use midturn_tui::what_if::Played;
 use midturn_view::patch::Patch;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -312,6 +313,12 @@ fn answered(play: &mut Play) {
                 back: ours.into_iter().map(|(_, text)| text).collect(),
             },
             Effect::Editor(text) => Done::Edited(Ok(text)),
+            Effect::Replay(shift) => {
+                let timeline = || play.state.session.timeline().clone();
+                let (before, after) = (timeline(), timeline());
+                let played = Played { before, after, changes: Vec::new(), spared: Vec::new() };
+                Done::Replayed(shift, Ok(Box::new(played)))
+            }
             _ => continue,
         };
         play.input(Input::Done(done));

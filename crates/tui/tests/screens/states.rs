@@ -11,6 +11,8 @@ use midturn_core::rules::mail::{Point, ReturnReason, Role, Urgency};
 use midturn_tui::effect::Done;
 use midturn_tui::settings::Settings;
 use midturn_tui::update::Input;
+use midturn_tui::what_if::{Played, Shift};
+use midturn_view::what_if;
 use midturn_wire::work::Diff;
 use ratatui::layout::Size;
 use serde_json::json;
@@ -46,6 +48,8 @@ pub(crate) const ALL: &[Named] = &[
     ("loading", loading),
     ("results", results),
     ("inbox", inbox),
+    ("timeline", timeline),
+    ("what_if", what_if),
 ];
 
 /// A state of that name on a terminal of this size.
@@ -306,6 +310,43 @@ fn stored(play: &mut Play) {
     injected(play);
     play.replies("lead", "All 41 tests of the parser pass.", &[]).finishes("lead", Outcome::Finished);
     play.input(Input::Told(Told::Ended(Ended::Session))).after(200);
+}
+
+/// A message of what is over is chosen, and moved.
+fn timeline(play: &mut Play) {
+    stored(play);
+    play.press(&["ctrl+t", "up", "+", "right", "right"]);
+}
+
+/// What would have been, had it come later: both timelines.
+fn what_if(play: &mut Play) {
+    timeline(play);
+    let mut later = Play::of_size(80, 24);
+    late(&mut later);
+    let [before, after] = [&*play, &later].map(|play| play.state.session.timeline().clone());
+    let changes = [
+        "lead: call c2: skipped at 2.4 s -> completed at 2.9 s",
+        "message t-1 to lead: C at 2.4 s -> D at 3.3 s",
+    ];
+    let (changes, spared) = (what_if::changes(&changes.map(str::to_owned)), what_if::spared(0, &[], -2_040));
+    let shift = Shift { message: MessageId::new("t-1"), by: 1_200_000 };
+    play.press(&["enter"]);
+    let played = Box::new(Played { before, after, changes, spared });
+    play.input(Input::Done(Done::Replayed(shift, Ok(played))));
+}
+
+/// As `injected`, but that the message comes when all calls have run.
+fn late(play: &mut Play) {
+    play.begins("lead", "Make the tests pass.").after(9);
+    let calls = [("c1", "bash", command("cargo test")), ("c2", "bash", command("cargo clippy"))];
+    play.replies("lead", "I run everything.", &calls);
+    for (id, text, tenths) in [("c1", "cargo test", 15), ("c2", "cargo clippy", 5)] {
+        play.starts("lead", id, "bash", command(text)).after(tenths);
+        play.ends("lead", id, "bash", Completed, "ok");
+    }
+    play.queued("lead", "t-1", "user", Urgency::NextBoundary, "Only the parser's tests, please.");
+    play.injected("lead", &["t-1"], Point::D, &[]).asks_model("lead").after(6);
+    play.replies("lead", "All 41 tests of the parser pass.", &[]).finishes("lead", Outcome::Finished);
 }
 
 fn lost(play: &mut Play) {

@@ -64,6 +64,16 @@ impl Timeline {
         session.timeline
     }
 
+    /// The messages that were accepted, in the order in which they were sent.
+    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Letter> {
+        self.letters.values().filter(|letter| letter.urgency.is_some())
+    }
+
+    /// A message in a sentence: from whom to whom, what it says, and what became of it.
+    pub fn says(&self, letter: &Letter) -> String {
+        words::letter(letter, self.lanes.get(letter.to).map_or("", |lane| lane.name.as_str()))
+    }
+
     /// The next event, one that core's fold took for no stale one.
     pub fn event(&mut self, event: &Event) {
         let here = Moment::of(event);

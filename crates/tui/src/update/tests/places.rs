@@ -1,8 +1,12 @@
 //! Where one looks.
 
+use std::rc::Rc;
+
 use midturn_core::rules::mail::Urgency;
 
 use super::*;
+use crate::draw;
+use crate::layouts::Lines;
 use crate::state::{Pane, Scroll};
 
 /// Many lines to look at.
@@ -61,6 +65,31 @@ fn a_page_back_and_a_page_on_is_where_one_was() {
     let top = shown(&tried);
     tried.press("ctrl+home");
     assert_eq!(shown(&tried), top, "there is nothing above the first line");
+}
+
+#[test]
+fn a_timeline_is_laid_out_once_for_an_event_and_once_a_second() {
+    type Lays = fn(&State) -> Lines;
+    let all: [Lays; 2] =
+        [|state| draw::timeline::beside(state, 60), |state| draw::timeline::whole(state, 80)];
+    for lays in all {
+        let mut tried = Tried::new();
+        let mut laid: Vec<Lines> = Vec::new();
+        let mut frames = |tried: &mut Tried, count: usize| {
+            for _ in 0..count {
+                let lines = lays(&tried.later(Span::millis(20)).state);
+                if !laid.iter().any(|known| Rc::ptr_eq(known, &lines)) {
+                    laid.push(lines);
+                }
+            }
+            laid.len()
+        };
+        assert_eq!(frames(&mut tried, 40), 1);
+        tried
+            .told("w", json!({"type": "tool_started", "tool": "c", "name": "bash", "input": {}, "batch": 1}));
+        assert_eq!(frames(&mut tried, 5), 2);
+        assert_eq!(frames(&mut tried, 150), 5);
+    }
 }
 
 #[test]

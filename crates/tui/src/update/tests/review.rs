@@ -183,12 +183,12 @@ fn a_line_that_has_changed_says_so_above_the_diff_with_what_became_of_the_commen
     tried.queued("lead", sent.id.as_str(), "user", "after_tools", &sent.text);
     tried.done(Done::Sent(sent.clone(), Ok(()))).changed(PATCH);
     let Pane::Diff(Some(Ok(changes))) = &tried.state.pane else { panic!() };
-    let remarks = tried.state.remarks(&changes.patch);
+    let remarks = tried.state.remarks(changes);
     assert_eq!((remarks.gone.len(), remarks.at[&4].len()), (0, 1));
     assert_eq!(remarks.at[&4][0].says.as_deref(), Some("⏳ Will inject at next safe point"));
     tried.changed(&PATCH.replace("zwei", "deux"));
     let Pane::Diff(Some(Ok(changes))) = &tried.state.pane else { panic!() };
-    assert_eq!(tried.state.remarks(&changes.patch).gone.len(), 1);
+    assert_eq!(tried.state.remarks(changes).gone.len(), 1);
     assert_eq!((changes.cursor, changes.top), (-1, -1), "it is seen first");
     tried.press("alt+m").nothing();
     assert_eq!(tried.says(), "this line has changed: comment on the one that is there now");
