@@ -81,8 +81,8 @@ fn confinement(folder: &Path) -> Confinement {
         writable: ["w", "git/objects", "git/refs"].map(|path| folder.join(path)).into(),
         read_only: vec![folder.join("w/.git")],
         hidden: vec![folder.join("state")],
-        private: Vec::new(),
         temporary: folder.join("temporary"),
+        ..Confinement::default()
     }
 }
 
