@@ -46,6 +46,7 @@ fn greed() -> Vec<Case> {
             .alone()
             .expect(Expect::Reached(MEMORY)),
         hungry(python("disk", "disk.py")).expect(Expect::Reached(1 << 10)),
+        python("shared-memory", "in_memory.py /dev/shm").alone().expect(Expect::Reached(512)),
         hungry(python("open-files", "open_files.py")).expect(Expect::Reached(1 << 10)),
         hungry(bash("yes", "yes")).timeout(3.0).says("y\ny\n").says("Timed out"),
         hungry(bash("a-line-of-1-gib", "head -c 1073741824 /dev/zero | tr '\\0' x"))

@@ -117,9 +117,17 @@ fn command(world: &World, settings: &Settings) -> Result<StdCommand> {
     command.arg(world.path("main"));
     let base = format!("providers.anthropic.base_url=http://127.0.0.1:{}", settings.model);
     let tier = format!("sandbox.tier={}", settings.tier.word());
-    for set in
-        [base.as_str(), tier.as_str(), "sandbox.network=false", "approvals.mode=auto", "retry.jitter=0"]
-    {
+    // What the programs are made of, and go for: that it can't be seen at all is another thing.
+    let read = ["programs", "outside", "setuid"].map(|name| world.path(name).display().to_string());
+    let read = format!("sandbox.read={}", read.join(","));
+    for set in [
+        base.as_str(),
+        tier.as_str(),
+        read.as_str(),
+        "sandbox.network=false",
+        "approvals.mode=auto",
+        "retry.jitter=0",
+    ] {
         command.args(["--set", set]);
     }
     Ok(command)

@@ -1,7 +1,8 @@
 //! What a sandbox costs: `true` in each kind that works here, beside `true` alone and `true` in
 //! bubblewrap alone with the very same mounts. In rounds, so that all see the same machine.
 //!
-//! `MIDTURN_BENCH_PROGRAM` names another program for supervisors: the whole `midturn`, say.
+//! `MIDTURN_BENCH_PROGRAM` names another program for supervisors: the whole `midturn`, say; `MIDTURN_BENCH_COMMAND`
+//! another command than `true`.
 
 #![allow(clippy::unwrap_used, reason = "this is all test code")]
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use midturn_tools::process::{Command, ExitStatus, Supervision, Supervisor};
-use midturn_tools::sandbox::{Confinement, Sandbox, Tier, Wanted};
+use midturn_tools::sandbox::{Cache, Confinement, Own, Sandbox, Tier, Toolchains, Wanted};
 use tokio_util::sync::CancellationToken;
 
 const ROUNDS: usize = 41;
@@ -77,12 +78,22 @@ fn confinement(folder: &Path) -> Confinement {
         std::fs::create_dir_all(folder.join(path)).unwrap();
     }
     std::fs::write(folder.join("w/.git"), "").unwrap();
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let list = Toolchains::of(home.as_deref(), |name| std::env::var_os(name));
+    let named = |what: &str, n: usize| folder.join(format!("{what}-{n}"));
+    let own = list.emptied.iter().enumerate().map(|(n, at)| Own { at: at.clone(), from: named("home", n) });
+    let own: Vec<_> = own.collect();
+    own.iter().for_each(|own| std::fs::create_dir_all(&own.from).unwrap());
+    let cache = |(n, at): (usize, &PathBuf)| Cache { at: at.clone(), above: named("cache", n) };
     Confinement {
+        readable: list.readable,
+        own,
+        caches: list.caches.iter().enumerate().map(cache).collect(),
         writable: ["w", "git/objects", "git/refs"].map(|path| folder.join(path)).into(),
         read_only: vec![folder.join("w/.git")],
         hidden: vec![folder.join("state")],
-        private: Vec::new(),
         temporary: folder.join("temporary"),
+        ..Confinement::default()
     }
 }
 
@@ -90,10 +101,17 @@ fn command(folder: &Path, text: &str) -> Command {
     Command {
         words: text.split(' ').map(Into::into).collect(),
         folder: folder.join("w"),
-        environment: Arc::new([("PATH".into(), std::env::var_os("PATH").unwrap())]),
+        environment: Arc::new(["PATH", "HOME"].map(|name| (name.into(), std::env::var_os(name).unwrap()))),
         timeout: Duration::from_secs(60),
         confinement: Some(Arc::new(confinement(folder))),
     }
+}
+
+/// The processor time of this process and of all that it waited for.
+fn processor_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let ticks = stat.rsplit(')').next().unwrap().split_ascii_whitespace().skip(11).take(4);
+    Duration::from_millis(10 * ticks.map(|ticks| ticks.parse::<u64>().unwrap()).sum::<u64>())
 }
 
 /// Bubblewrap's own words, as they were given for a command that runs.
@@ -120,7 +138,9 @@ async fn bubblewraps_words(supervisor: &Supervisor, folder: &Path) -> Vec<String
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let mut runners = vec![("alone", Runner::Alone(vec!["true".into()]))];
+    let text = std::env::var("MIDTURN_BENCH_COMMAND").unwrap_or_else(|_| "true".into());
+    let words = text.split(' ').map(str::to_owned).collect();
+    let mut runners = vec![("alone", Runner::Alone(words))];
     for (name, tier, best) in KINDS {
         let wanted = Wanted { tier: Some(tier), ..Wanted::default() };
         let Ok(sandbox) = Sandbox::probe_at_best(&wanted, &program(), best).await else { continue };
@@ -135,22 +155,26 @@ async fn main() {
             }
         }
         let supervisor = Supervisor::with_program(program()).sandbox(sandbox);
-        runners.push((name, Runner::Supervised(Box::new(supervisor), command(folder.path(), "true"))));
+        runners.push((name, Runner::Supervised(Box::new(supervisor), command(folder.path(), &text))));
     }
     let mut figures = vec![Vec::new(); runners.len()];
+    let mut processor = vec![Duration::ZERO; runners.len()];
     for _ in 0..ROUNDS {
         for (at, (_, runner)) in runners.iter_mut().enumerate() {
             runner.renew().await;
             let mut spans = Vec::new();
+            let before = processor_time();
             for _ in 0..PER_ROUND {
                 spans.push(runner.run().await);
             }
+            processor[at] += processor_time() - before;
             spans.sort();
             figures[at].push(spans[PER_ROUND / 2]);
         }
     }
     println!(
-        "`true`, {ROUNDS} rounds of {PER_ROUND}, wall time in ms: median, least, most of the rounds' medians"
+        "`{text}`, {ROUNDS} rounds of {PER_ROUND}, wall time in ms: median, least, most of the rounds' medians; processor \
+         time of one in ms"
     );
     let millis = |span: Duration| span.as_secs_f64() * 1e3;
     let alone = runners.iter().position(|(name, _)| *name == "in bubblewrap alone");
@@ -158,7 +182,8 @@ async fn main() {
         let at = runners.iter().position(|(other, _)| other == name).unwrap();
         figures[at].sort();
         let [median, least, most] = [ROUNDS / 2, 0, ROUNDS - 1].map(|i| millis(figures[at][i]));
-        println!("  {name:<44} {median:>7.2} {least:>7.2} {most:>7.2}");
+        let each = millis(processor[at]) / (ROUNDS * PER_ROUND) as f64;
+        println!("  {name:<44} {median:>7.2} {least:>7.2} {most:>7.2} {each:>7.2}");
     }
     if let Some(alone) = alone {
         let ratio = millis(figures[alone + 1][ROUNDS / 2]) / millis(figures[alone][ROUNDS / 2]);

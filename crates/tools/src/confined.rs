@@ -31,6 +31,7 @@ impl Confined {
     /// What has to be kept from the command can't be known: it must not run.
     pub(crate) fn before(&self) -> io::Result<(Arc<Confinement>, Arc<Before>)> {
         private_folder(&self.confinement.temporary)?;
+        self.confinement.own.iter().try_for_each(|own| private_folder(&own.from))?;
         self.run_begins()?;
         if let Some(under_way) = &self.under_way {
             under_way.recover(&self.guard)?;

@@ -157,12 +157,13 @@ async fn of_two_places_the_lower_one_holds() {
             writable: vec![fixture.at("state/mine")],
             read_only: vec![fixture.at("state/mine/.git")],
             hidden: vec![fixture.at("state")],
-            private: Vec::new(),
+            readable: vec![fixture.at("w")],
             temporary: fixture.at("temporary"),
+            ..Confinement::default()
         };
         let text = "touch $G/state/mine/.git/x; cat $G/state/theirs/file; mkdir -p $G/state/mine/new; ls $G/state/mine";
         let (_, output) = run(&sandbox, &fixture.command(text, confinement)).await.unwrap_or_else(|error| {
-            // The folder it would run in is none of its own, but can be entered.
+            // The folder it would run in is none of its own, but can be seen.
             panic!("{}: {error}", sandbox.in_force())
         });
         assert!(

@@ -100,6 +100,7 @@ const TABLE: &[(&str, Direction)] = &[
     ("sandbox.network", Off),
     ("sandbox.open_files", Down(Number)),
     ("sandbox.processes", Down(Number)),
+    ("sandbox.read", Fewer),
     ("sandbox.tier", Words(TIERS)),
     ("sandbox.writable", Fewer),
     ("store.patience", Down(Time)),

@@ -306,7 +306,7 @@ pub(super) fn check(key: &str, value: &Value) -> Result<(), String> {
     if let Some([_, _, "base_url"]) = free(key).as_deref() {
         check_url(value.as_str().unwrap_or_default())?;
     }
-    if key == "sandbox.writable" || key == "folder.base" {
+    if ["sandbox.writable", "sandbox.read", "folder.base"].contains(&key) {
         check_paths(value)?;
     }
     terminal::check(key, value)?;

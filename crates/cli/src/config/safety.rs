@@ -10,7 +10,7 @@ use midturn_core::rules::limits::{Money, Prices};
 use midturn_core::rules::time::Span;
 use midturn_tools::sandbox::{Tier, TreeLimits};
 use midturn_tools::work_tool_names;
-use midturn_tools::workplace::GitAccess;
+use midturn_tools::workplace::{GitAccess, LetIn};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -115,6 +115,9 @@ pub(crate) struct Sandboxing {
     /// Files and folders that all agents' commands may write in besides their own: whole paths,
     /// or below the home folder by `~/`.
     pub(crate) writable: Names,
+    /// Files and folders that all agents' commands may read besides what toolchains need: as
+    /// [`Sandboxing::writable`].
+    pub(crate) read: Names,
 }
 
 /// So many commands run at once for each processor.
@@ -131,6 +134,11 @@ impl Sandboxing {
     /// Where all agents' commands may write, `~/` followed.
     pub(crate) fn writable(&self) -> Vec<PathBuf> {
         self.writable.0.iter().map(|path| below_home(path)).collect()
+    }
+
+    /// What all agents' commands may read besides, as it is found now.
+    pub(crate) fn let_in(&self) -> LetIn {
+        LetIn::of(&self.read.0.iter().map(|path| below_home(path)).collect::<Vec<_>>())
     }
 }
 

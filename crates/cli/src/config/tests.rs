@@ -84,6 +84,8 @@ const LOOSENED: &[(&str, &str, &str, &str, &str)] = &[
         "[]",
         "only a person can allow that",
     ),
+    ("", "sandbox.read = ['/srv']", "sandbox.read", "[]", "only a person can allow that"),
+    ("sandbox.read = ['~/a', '/b']", "sandbox.read = ['/b']", "sandbox.read", "[\"/b\"]", ""),
     ("", "sandbox.memory = 1", "sandbox.memory", "1", ""),
     ("max_cost = 2.5", "max_cost = 0", "max_cost", "2.5", "`2.5` holds"),
     ("", "session.max_time = '1h'", "session.max_time", "\"1h\"", ""),
@@ -231,6 +233,7 @@ fn a_value_of_the_environment_has_the_type_of_its_key() {
         ("MIDTURN_APPROVALS_ALLOW", "[\"read\", \"bash(x)\"]", "approvals.allow", "[\"read\",\"bash(x)\"]"),
         ("MIDTURN_APPROVALS_DENY", "bash({a,b})", "approvals.deny", "[\"bash({a,b})\"]"),
         ("MIDTURN_SANDBOX_WRITABLE", "~/a,/b", "sandbox.writable", "\"~/a,/b\""),
+        ("MIDTURN_SANDBOX_READ", "~/a,/b", "sandbox.read", "\"~/a,/b\""),
         ("MIDTURN_SANDBOX_ENVIRONMENT", "A,B", "sandbox.environment", "\"A,B\""),
     ] {
         let config = load(&[], &[(name, text)], &[]).unwrap();

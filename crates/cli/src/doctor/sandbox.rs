@@ -47,6 +47,7 @@ fn in_force(safety: &Safety, config: &Config) -> Vec<Finding> {
         findings.push(Finding::ok("sandbox", format!("used: {}", Kept(&force))));
         // What limits are held by has a line of its own.
         let others = force.notes.iter().filter(|note| !note.contains("systemd-run"));
+        let others = others.chain(safety.let_in());
         findings.extend(others.map(|note| Finding::weak("sandbox", note.clone())));
     } else {
         let why = match config.general.approvals.mode {

@@ -12,7 +12,7 @@ use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::time::Micros;
 use midturn_tools::Limits;
 use midturn_tools::process::Supervisor;
-use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation, Reach};
+use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation, LetIn, Reach};
 use serde::{Deserialize, Serialize};
 
 use super::safety::Safety;
@@ -212,7 +212,9 @@ impl Ground<'_> {
         let writable = config.general.sandbox.writable();
         let environment = config.general.sandbox.environment.0.clone();
         let git = config.general.sandbox.git;
-        let reach = Reach { git, writable, hidden: hidden.to_vec(), environment };
+        let LetIn { readable, covered, .. } = config.general.sandbox.let_in();
+        let hidden = [hidden, &covered].concat();
+        let reach = Reach { git, writable, readable, hidden, environment };
         let supervisor = Supervisor::ourselves()
             .grace(config.settings.abort_grace.duration())
             .sandbox(safety.sandbox().clone());

@@ -26,6 +26,8 @@ pub(crate) struct Safety {
     missing: Option<String>,
     /// What there is to say of who works beside whom.
     sharing: Option<String>,
+    /// What there is to say of what a person lets agents read.
+    let_in: Vec<String>,
 }
 
 impl Safety {
@@ -38,8 +40,9 @@ impl Safety {
     pub(crate) async fn of(config: &Config, tried: Option<&Sandbox>) -> Result<Self, Failure> {
         let mode = config.general.approvals.mode;
         let wanted = wanted(&config.general.sandbox);
+        let held = |sandbox, missing, let_in| Self { mode, sandbox, missing, sharing: None, let_in };
         if wanted.tier == Some(Tier::None) {
-            return Ok(Self { mode, sandbox: Sandbox::off(&wanted), missing: None, sharing: None });
+            return Ok(held(Sandbox::off(&wanted), None, Vec::new()));
         }
         let works = tried.filter(|tried| *tried.wanted() == wanted && tried.in_force().tier != Tier::None);
         let probed = match works {
@@ -47,9 +50,9 @@ impl Safety {
             None => probe(&wanted).await,
         };
         match probed {
-            Ok(sandbox) => Ok(Self { mode, sandbox, missing: None, sharing: None }),
+            Ok(sandbox) => Ok(held(sandbox, None, config.general.sandbox.let_in().notes)),
             Err(why) if mode != Mode::Auto && wanted.tier.is_none() => {
-                Ok(Self { mode, sandbox: Sandbox::off(&wanted), missing: Some(why), sharing: None })
+                Ok(held(Sandbox::off(&wanted), Some(why), Vec::new()))
             }
             Err(why) => {
                 Err(Failure::usage(format!("{why}. Or let agents ask before each command: --mode ask")))
@@ -65,6 +68,11 @@ impl Safety {
     /// What a person is told where agents share a folder.
     pub(crate) fn shared(&self) -> Option<&str> {
         self.sharing.as_deref()
+    }
+
+    /// What a person is told of what they let agents read.
+    pub(crate) fn let_in(&self) -> &[String] {
+        &self.let_in
     }
 
     /// The sandbox.
@@ -92,6 +100,7 @@ impl Safety {
             (None, true) => notes.push(format!("sandbox: {}", self.sandbox.in_force())),
         }
         notes.extend(programs::skipped());
+        notes.extend(self.let_in.iter().cloned());
         notes.extend(self.sharing.clone());
         notes
     }

@@ -25,6 +25,7 @@ use crate::mark::Mark;
 use crate::planted;
 use crate::sandbox::cgroup::Group;
 use crate::sandbox::stand_in::StandIns;
+use crate::sandbox::upper::Uppers;
 use crate::sandbox::{Prepared, Sandbox};
 
 /// A supervisor that was started and waits for its order. The doors of the command's cgroups
@@ -44,6 +45,7 @@ const LAST_WAIT: Duration = Duration::from_secs(10);
 pub(super) struct Holds {
     pub(super) group: Option<Group>,
     stand_ins: StandIns,
+    uppers: Uppers,
     /// Alive as long as anything of the command is, unless the command is over.
     supervisor: Option<OwnedFd>,
 }
@@ -63,12 +65,12 @@ impl Drop for Holds {
     /// When nobody waits any more the tree is being ended behind our back; until it has come
     /// to that, what is taken away here could be used by it.
     fn drop(&mut self) {
-        let (group, stand_ins) = (self.group.take(), take(&mut self.stand_ins));
+        let mine = (self.group.take(), take(&mut self.stand_ins), take(&mut self.uppers));
         let Some(supervisor) = self.supervisor.take() else { return };
         let wait = move || {
             // However it ends: what can't be taken away stays, and is harmless.
             let _over = is_dead_by(&supervisor, LAST_WAIT);
-            drop((group, stand_ins));
+            drop(mine);
         };
         let _no_thread =
             thread::Builder::new().name("midturn-last-wait".into()).stack_size(128 << 10).spawn(wait);
@@ -104,7 +106,7 @@ fn start(
     let Supervisor { program, grace, sandbox, mark, .. } = supervisor;
     let (confinement, folder) = (command.confinement.as_deref(), &command.folder);
     let prepared = sandbox.as_ref().map(|sandbox| sandbox.prepare(confinement, folder)).transpose();
-    let Prepared { wrapper, orders, stand_ins } = prepared.map_err(no_sandbox)?.unwrap_or_default();
+    let Prepared { wrapper, orders, stand_ins, uppers } = prepared.map_err(no_sandbox)?.unwrap_or_default();
     let (words, environment) = (command.words.clone(), supervisor.environment(command));
     let order =
         LaunchOrder { supervision, grace: *grace, words, environment, sandbox: orders, doors: Vec::new() };
@@ -132,7 +134,7 @@ fn start(
     // One that is gone already is noticed when its report is read.
     let _gone = send_head(&ours, order.len(), &doors);
     let running = Running::new(child, ours, output.into())?;
-    Ok(Some(Launched { running, order, holds: Holds { group, stand_ins, supervisor } }))
+    Ok(Some(Launched { running, order, holds: Holds { group, stand_ins, uppers, supervisor } }))
 }
 
 /// In a wrapper the program itself goes in as an open file, in the place of standard output:

@@ -223,12 +223,14 @@ impl Supervisor {
         };
         holds.over();
         match report {
-            Report::Ended { status, left_running, outgrown } => {
+            Report::Ended { status, left_running, outgrown, full } => {
                 complaint.it_ran();
                 // The supervisor looks after the memory where no group does.
-                let limit =
-                    self.sandbox.as_ref().filter(|_| outgrown).map(|sandbox| sandbox.wanted().limits.memory);
-                let exceeded = limit.map(Exceeded::Memory).or(exceeded);
+                let limits = self.sandbox.as_ref().map(|sandbox| sandbox.wanted().limits);
+                let memory = limits.filter(|_| outgrown).map(|limits| Exceeded::Memory(limits.memory));
+                let folder =
+                    limits.zip(full).map(|(limits, full)| Exceeded::Folder(full, limits.in_memory()));
+                let exceeded = memory.or(exceeded).or(folder);
                 Ok(Some(Ended { status, cause, left_running, exceeded }))
             }
             Report::NotStarted { errno } => {

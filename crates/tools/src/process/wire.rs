@@ -22,6 +22,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use super::{SUPERVISE, Supervision};
+use crate::sandbox::InMemory;
 use crate::sandbox::orders::Orders;
 
 /// The longest list of words. The kernel takes no longer word than 128 KiB anyway.
@@ -49,8 +50,8 @@ pub enum ExitStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Report {
     /// The command ran and is gone. `outgrown`: all of it was ended for having more memory than its
-    /// limit.
-    Ended { status: ExitStatus, left_running: u32, outgrown: bool },
+    /// limit. `full`: the folder in memory that has no room left.
+    Ended { status: ExitStatus, left_running: u32, outgrown: bool, full: Option<InMemory> },
     /// The command could not be executed: the system's error number.
     NotStarted { errno: i32 },
     /// This kind of supervision can't be had here; nothing was executed.
@@ -163,11 +164,17 @@ mod tests {
     #[test]
     fn a_report_is_read_as_it_was_written() {
         for report in [
-            Report::Ended { status: ExitStatus::Exited(3), left_running: 2, outgrown: true },
+            Report::Ended {
+                status: ExitStatus::Exited(3),
+                left_running: 2,
+                outgrown: true,
+                full: Some(InMemory::Shared),
+            },
             Report::Ended {
                 status: ExitStatus::Signalled(i32::MIN),
                 left_running: u32::MAX,
                 outgrown: false,
+                full: None,
             },
             Report::NotStarted { errno: 2 },
             Report::Unavailable,

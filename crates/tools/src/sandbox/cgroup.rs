@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::TreeLimits;
+use super::{InMemory, TreeLimits};
 use crate::process::table::Process;
 
 const NAME: &str = "midturn-";
@@ -29,6 +29,8 @@ pub enum Exceeded {
     Memory(u64),
     /// Something could not be started: there were this many processes and threads.
     Processes(u32),
+    /// This folder in memory is full: it holds so many bytes.
+    Folder(InMemory, u64),
 }
 
 /// Where groups can be made.

@@ -10,15 +10,19 @@
 mod bubblewrap;
 pub(crate) mod cgroup;
 mod in_force;
+mod in_memory;
 pub(crate) mod lock;
 mod mount_plan;
 pub(crate) mod orders;
+mod places;
 mod powerless;
 mod prepare;
 mod probe;
 mod rights;
 mod seccomp;
 pub(crate) mod stand_in;
+mod toolchains;
+pub(crate) mod upper;
 pub(crate) mod view;
 
 use std::path::PathBuf;
@@ -27,7 +31,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::cgroup::Exceeded;
 pub use self::in_force::{InForce, Kept, LimitsBy, NetworkState};
+pub use self::in_memory::InMemory;
 pub(crate) use self::prepare::Prepared;
+pub use self::toolchains::Toolchains;
 
 use self::cgroup::Groups;
 use self::rights::Abilities;
@@ -71,22 +77,38 @@ pub struct TreeLimits {
     pub open_files: u32,
 }
 
+impl TreeLimits {
+    /// How much a folder in memory holds: it is a part of the memory, and there are several.
+    pub(crate) fn in_memory(&self) -> u64 {
+        self.memory / 4
+    }
+}
+
 impl Default for TreeLimits {
     fn default() -> Self {
         Self { processes: 512, memory: 2 << 30, file_size: 1 << 30, open_files: 1024 }
     }
 }
 
-/// What one agent's commands may touch. The rest of the file system is readable, not writable.
-/// All paths are absolute; of two of which one is below the other, the lower one holds there.
+/// What one agent's commands may touch. Of the rest of the file system they see the system's programs and
+/// settings, read-only, and nothing else. All paths are absolute; of two of which one is below the
+/// other, the lower one holds there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confinement {
     /// Files and folders that can be written, with all below. One that doesn't exist is left
     /// out. Files that programs replace (git's `HEAD`, say) need their folder here: a place that
     /// is named can be neither removed nor replaced, only written.
     pub writable: Vec<PathBuf>,
+    /// Files and folders that can be seen, with all below, and not written; below a writable one that says
+    /// nothing. One that doesn't exist is left out.
+    pub readable: Vec<PathBuf>,
+    /// Folders that are the agent's own under another's name.
+    pub own: Vec<Own>,
+    /// What tools keep to have it at hand the next time. One that doesn't exist is left out.
+    pub caches: Vec<Cache>,
     /// Below a writable one, not writable all the same. One that doesn't exist can't be made;
-    /// for that, an empty folder stands in its place while commands run.
+    /// for that, an empty folder stands in its place while commands run. Elsewhere it says nothing, but in
+    /// what is hidden or private it can be seen.
     pub read_only: Vec<PathBuf>,
     /// Not to be read either; otherwise as before.
     pub hidden: Vec<PathBuf>,
@@ -95,9 +117,29 @@ pub struct Confinement {
     /// there is no view of one's own, such a folder can be read, and not written.
     pub private: Vec<PathBuf>,
     /// The agent's own folder for temporary files: writable, and `/tmp` where there can be a
-    /// view of one's own, unless it or something writable is below `/tmp` itself; then `/tmp` is
+    /// view of one's own, unless it or something else to be seen is below `/tmp` itself; then `/tmp` is
     /// there for one command only.
     pub temporary: PathBuf,
+}
+
+/// A folder of the agent's own under another's name, as the person's home is. Where there is no view of one's own,
+/// it is where it is, and whoever makes the command's environment says so there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Own {
+    /// Its name for commands.
+    pub at: PathBuf,
+    /// Where it is.
+    pub from: PathBuf,
+}
+
+/// A person's cache, seen by commands, with what they change in it kept apart; where that can't be had they can only
+/// read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    /// The person's.
+    pub at: PathBuf,
+    /// A folder of the agent's, for what is changed: see [`upper`].
+    pub above: PathBuf,
 }
 
 /// Why there is no sandbox: what is missing, and how to get it.
@@ -124,6 +166,11 @@ enum Engine {
 }
 
 impl Engine {
+    /// Commands have a view of the file system of their own.
+    fn has_a_view(&self) -> bool {
+        !self.has_no_namespaces() && *self != Self::Nobody
+    }
+
     /// Landlock alone: commands meet all that the machine has.
     fn has_no_namespaces(&self) -> bool {
         *self == Self::Landlock(Supervision::Subreaper)

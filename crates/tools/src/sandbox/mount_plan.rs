@@ -1,30 +1,29 @@
 //! What a command's own view of the file system is made of: decided here, made by bubblewrap or
 //! by our supervisor.
 //!
-//! All is bound read-only; then come the places of the [`Confinement`], those above first, so
-//! that of two places the lower one holds. Two traps shape it. A folder that is *above* a
-//! protected place could be moved away and put back without the protection, so each such folder
+//! The root is empty. The system's programs and settings come into it, read-only, and the places of the
+//! [`Confinement`], those above first, so that of two places the lower one holds. Two traps shape it. A folder
+//! that is *above* a protected place could be moved away and put back without the protection, so each such folder
 //! is mounted on itself: what is mounted can't be moved. And a protected place that doesn't
 //! exist could be made, so a folder stands in for it while commands run (see `stand_in`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::Confinement;
-use super::powerless::Powerless;
-use super::stand_in::stands_at;
+use super::places::{Places, below_own, named};
 
-/// Where sockets of services are, which do what is asked of them: bus, containers, agents.
+const ROOT: &str = "/";
+
 const RUN: &str = "/run";
 
-/// What is left of it.
-const KEPT: [&str; 4] =
-    ["/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/systemd/resolve"];
-
 const TMP: &str = "/tmp";
+
+/// Memory that processes share by name.
+const SHARED: &str = "/dev/shm";
 
 /// What bubblewrap and we make anew anyway.
 const NEW: [&str; 2] = ["/dev", "/proc"];
@@ -34,8 +33,14 @@ const NEW: [&str; 2] = ["/dev", "/proc"];
 pub(crate) enum Step {
     /// What is at `from` in the system's view is at `at`.
     Bind { from: PathBuf, at: PathBuf, writable: bool },
-    /// An empty folder, writable until it is sealed.
-    Fresh { at: PathBuf },
+    /// What is at `lower` in the system's view is at `at`; what is changed there is in `above`.
+    Overlay { lower: PathBuf, above: PathBuf, at: PathBuf },
+    /// An empty folder in memory that holds so many bytes, writable until it is sealed.
+    Fresh { at: PathBuf, room: u64 },
+    /// A folder, of what is there already.
+    Folder { at: PathBuf },
+    /// A link.
+    Link { to: PathBuf, at: PathBuf },
     /// An empty file.
     Nothing { at: PathBuf },
     /// That folder can't be written any more.
@@ -48,248 +53,160 @@ pub(crate) struct MountPlan {
     pub(crate) steps: Vec<Step>,
     /// Protected places that don't exist, below writable ones: folders to stand in for them.
     pub(crate) stand_ins: Vec<PathBuf>,
+    /// Folders to be made in folders of the agent's own, for what is mounted there.
+    pub(crate) folders: BTreeSet<(PathBuf, PathBuf)>,
     /// What can be written, for Landlock inside the view.
     pub(crate) writable: Vec<PathBuf>,
     /// What Landlock goes by without a view.
     pub(crate) kinds: BTreeMap<PathBuf, Kind>,
+    /// How much a folder in memory holds.
+    room: u64,
 }
 
 /// The kinds of places, the weaker ones first: of two for one path the stronger holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
+    Readable,
+    Cache,
+    Own,
     Writable,
     Private,
     ReadOnly,
     Hidden,
 }
 
-/// What was found of a place.
-enum Presence {
-    /// It is there, under this name.
-    There(PathBuf),
-    /// This is the first part of it that is missing, below a writable place.
-    Missing(PathBuf),
-    /// It isn't there and can't be made.
-    Nowhere,
-}
-
-struct Places {
-    places: BTreeMap<PathBuf, Kind>,
-    missing: BTreeSet<PathBuf>,
-}
-
 impl MountPlan {
-    /// Looks at the places and decides. `sockets` are files that lead to others' programs.
+    /// Looks at the places and decides. `sockets` are files that lead to others' programs; a folder in memory
+    /// has `room` bytes.
     ///
     /// # Errors
     /// A place that can't be protected, or can't be looked at.
-    pub(crate) fn new(confinement: &Confinement, sockets: &[PathBuf]) -> io::Result<Self> {
+    pub(crate) fn new(confinement: &Confinement, sockets: &[PathBuf], room: u64) -> io::Result<Self> {
         let temporary = named(confinement.temporary.canonicalize(), &confinement.temporary)?;
-        let places = Places::find(confinement, &temporary, sockets)?;
-        let mut plan = Self { kinds: places.without_a_view(), ..Self::default() };
-        let mut kinds = places.places;
-        kinds.retain(|path, _| !NEW.iter().any(|new| path.starts_with(new)));
+        let mut places = Places::find(confinement, &temporary, sockets)?;
+        let mut plan = Self { kinds: places.without_a_view(), room, ..Self::default() };
+        places.kinds.retain(|path, _| !NEW.iter().any(|new| path.starts_with(new)));
+        places.leave_out_what_is_replaced()?;
         plan.stand_ins = places.missing.iter().cloned().collect();
-        kinds.extend(places.missing.into_iter().map(|path| (path, Kind::Hidden)));
-        hold_what_is_above(&mut kinds);
-        plan.base(&kinds, &temporary);
-        plan.places(&kinds);
-        plan.seal(&kinds);
+        places.kinds.extend(places.missing.iter().map(|path| (path.clone(), Kind::Hidden)));
+        hold_what_is_above(&mut places);
+        plan.base(&places, &temporary);
+        plan.places(&places);
+        plan.seal(&places.kinds);
         Ok(plan)
     }
 
-    /// `/run` is emptied; `/tmp` is the agent's own folder, or, when places are below it, an
+    /// `/tmp` is the agent's own folder, or, when places are below it, an
     /// empty one: no names of theirs have to be made in the agent's folder then.
-    fn base(&mut self, kinds: &BTreeMap<PathBuf, Kind>, temporary: &Path) {
-        if Path::new(RUN).is_dir() {
-            self.steps.push(Step::Fresh { at: RUN.into() });
-            for kept in KEPT.iter().map(PathBuf::from).filter(|kept| kept.exists()) {
-                self.bind(&kept, false);
-            }
+    fn base(&mut self, places: &Places, temporary: &Path) {
+        for (at, to) in places.links.iter().filter(|(at, _)| above(&places.kinds, at).is_none()) {
+            self.steps.push(Step::Link { to: to.clone(), at: at.clone() });
         }
-        if kinds.iter().any(|(path, kind)| path.starts_with(TMP) && *kind == Kind::Writable) {
-            self.steps.push(Step::Fresh { at: TMP.into() });
+        self.steps.push(Step::Folder { at: RUN.into() });
+        self.steps.push(Step::Fresh { at: SHARED.into(), room: self.room });
+        if places.kinds.iter().any(|(path, kind)| path.starts_with(TMP) && *kind != Kind::Hidden) {
+            self.steps.push(Step::Fresh { at: TMP.into(), room: self.room });
         } else {
             self.steps.push(Step::Bind { from: temporary.to_owned(), at: TMP.into(), writable: true });
         }
         self.writable.push(TMP.into());
     }
 
-    fn places(&mut self, kinds: &BTreeMap<PathBuf, Kind>) {
+    fn places(&mut self, places: &Places) {
+        let kinds = &places.kinds;
         for (path, kind) in kinds {
-            let above = above(kinds, path);
-            let masked = is_emptied(path) && above.is_none() || above == Some(Kind::Hidden);
+            if is_so_already(kinds, path, *kind) {
+                continue;
+            }
             let at = path.clone();
-            if matches!(kind, Kind::Writable | Kind::Private) {
+            if matches!(kind, Kind::Writable | Kind::Private | Kind::Own | Kind::Cache) {
                 self.writable.push(at.clone());
             }
-            match kind {
-                Kind::Writable => self.bind(path, true),
-                Kind::Private => self.steps.push(Step::Fresh { at }),
-                // All is bound read-only to begin with.
-                Kind::ReadOnly if above.is_none() && !masked => {}
-                Kind::ReadOnly => self.bind(path, false),
-                Kind::Hidden if masked => {}
-                Kind::Hidden if self.is_folder(path) => self.steps.push(Step::Fresh { at }),
-                Kind::Hidden => self.steps.push(Step::Nothing { at }),
-            }
+            let is_folder = *kind == Kind::Own || self.is_folder(places, path);
+            self.folders.extend(below_own(places, path, is_folder));
+            let room = self.room;
+            self.steps.push(match kind {
+                Kind::Writable | Kind::Own => bind(places, path, true),
+                Kind::Readable | Kind::ReadOnly => bind(places, path, false),
+                Kind::Cache => match places.above.get(path) {
+                    Some(above) => Step::Overlay { lower: places.from(path), above: above.clone(), at },
+                    None => bind(places, path, false),
+                },
+                Kind::Private => Step::Fresh { at, room },
+                Kind::Hidden if is_folder => Step::Fresh { at, room },
+                Kind::Hidden => Step::Nothing { at },
+            });
         }
     }
 
-    /// As in the system's view.
-    fn bind(&mut self, path: &Path, writable: bool) {
-        self.steps.push(Step::Bind { from: path.to_owned(), at: path.to_owned(), writable });
-    }
-
-    fn is_folder(&self, path: &Path) -> bool {
-        path.is_dir() || self.stand_ins.iter().any(|stand_in| stand_in == path)
+    fn is_folder(&self, places: &Places, path: &Path) -> bool {
+        places.from(path).is_dir() || self.stand_ins.iter().any(|stand_in| stand_in == path)
     }
 
     /// Last, since what is mounted in an empty folder needs a place made there.
     fn seal(&mut self, kinds: &BTreeMap<PathBuf, Kind>) {
         let is_private = |at: &Path| kinds.get(at).is_none_or(|kind| *kind == Kind::Private);
         let seal = |step: &Step| match step {
-            Step::Fresh { at } if at == Path::new(RUN) || !is_private(at) => {
-                Some(Step::Seal { at: at.clone() })
-            }
+            Step::Fresh { at, .. } if !is_private(at) => Some(Step::Seal { at: at.clone() }),
             _ => None,
         };
         let seals: Vec<_> = self.steps.iter().filter_map(seal).collect();
         self.steps.extend(seals);
+        self.steps.extend(["/dev", ROOT].map(|at| Step::Seal { at: at.into() }));
     }
 }
 
-impl Places {
-    fn find(confinement: &Confinement, temporary: &Path, sockets: &[PathBuf]) -> io::Result<Self> {
-        let mut writable: Vec<(&Path, PathBuf)> = vec![(&confinement.temporary, temporary.to_owned())];
-        for given in &confinement.writable {
-            match given.canonicalize() {
-                Ok(path) => writable.push((given, path)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return named(Err(error), given),
-            }
+/// As in the system's view.
+fn bind(places: &Places, path: &Path, writable: bool) -> Step {
+    Step::Bind { from: places.from(path), at: path.to_owned(), writable }
+}
+
+/// Whether nothing has to be done for a place: what is above it shows it so, or doesn't show it at all.
+fn is_so_already(kinds: &BTreeMap<PathBuf, Kind>, path: &Path, kind: Kind) -> bool {
+    let above = above(kinds, path);
+    match kind {
+        Kind::Readable => matches!(above, Some(Kind::Readable | Kind::Writable | Kind::ReadOnly)),
+        // Protected is only what could be written.
+        Kind::ReadOnly => {
+            matches!(above, None | Some(Kind::Readable | Kind::Own | Kind::ReadOnly | Kind::Cache))
         }
-        let mut all = Self {
-            places: writable.iter().map(|(_, path)| (path.clone(), Kind::Writable)).collect(),
-            missing: BTreeSet::new(),
+        // A folder in which other places are is there, with nothing else in it.
+        Kind::Hidden if above == Some(Kind::Own) => !kinds
+            .iter()
+            .any(|(below, kind)| below != path && below.starts_with(path) && *kind != Kind::Hidden),
+        Kind::Hidden => matches!(above, None | Some(Kind::Hidden)),
+        Kind::Cache => above == Some(Kind::Writable),
+        Kind::Own | Kind::Writable | Kind::Private => false,
+    }
+}
+
+/// Mounts each folder between a writable place and a protected one below it on itself; and in a folder of the
+/// agent's own, between it and all that is mounted there.
+fn hold_what_is_above(places: &mut Places) {
+    let kinds = &places.kinds;
+    let mut held = BTreeMap::new();
+    for (path, kind) in kinds {
+        let of = match above(kinds, path) {
+            Some(Kind::Writable) if *kind > Kind::Writable => Kind::Writable,
+            Some(Kind::Own) if !is_so_already(kinds, path, *kind) => Kind::Own,
+            _ => continue,
         };
-        let us = Powerless::new()?;
-        let protected = confinement.read_only.iter().map(|path| (path, Kind::ReadOnly));
-        let hidden = confinement.hidden.iter().map(|path| (path, Kind::Hidden));
-        let private = confinement.private.iter().map(|path| (path, Kind::Private));
-        for (path, kind) in private.chain(protected).chain(hidden) {
-            match locate(path, &writable)? {
-                // Nor can it be covered by somebody who can't go there.
-                Presence::There(path) if !us.can_reach(&path) => {}
-                Presence::There(path) => all.add(path, kind),
-                Presence::Missing(path) => _ = all.missing.insert(path),
-                Presence::Nowhere => {}
-            }
-        }
-        let outside = |path: &&PathBuf| !writable.iter().any(|(_, writable)| path.starts_with(writable));
-        for socket in sockets.iter().filter(outside).filter(|path| path.exists()) {
-            if let Ok(socket) = socket.canonicalize()
-                && us.can_reach(&socket)
-            {
-                all.add(socket, Kind::Hidden);
-            }
-        }
-        Ok(all)
+        let between = path.ancestors().skip(1).take_while(|above| !kinds.contains_key(*above));
+        held.extend(between.map(|path| (path.to_owned(), of)));
     }
-
-    fn add(&mut self, path: PathBuf, kind: Kind) {
-        let of_path = self.places.entry(path).or_insert(kind);
-        *of_path = kind.max(*of_path);
-    }
-
-    /// What is private in a view can only be read.
-    fn without_a_view(&self) -> BTreeMap<PathBuf, Kind> {
-        let kind = |kind: &Kind| if *kind == Kind::Private { Kind::ReadOnly } else { *kind };
-        let missing = self.missing.iter().map(|path| (path, &Kind::Hidden));
-        self.places.iter().chain(missing).map(|(path, of_path)| (path.clone(), kind(of_path))).collect()
-    }
-}
-
-/// Looks for a place. Below a writable one no link may lead to it: who can replace the link
-/// has a protected place without protection.
-fn locate(path: &Path, writable: &[(&Path, PathBuf)]) -> io::Result<Presence> {
-    let above = writable
-        .iter()
-        .flat_map(|(given, canonical)| [(*given, canonical), (canonical.as_path(), canonical)]);
-    let nearest =
-        above.filter(|(name, _)| path.starts_with(name)).max_by_key(|(name, _)| name.as_os_str().len());
-    let Some((name, base)) = nearest else { return named(locate_outside(path, writable), path) };
-    let mut at = base.clone();
-    for part in path.strip_prefix(name).unwrap_or(Path::new("")).components() {
-        let Component::Normal(part) = part else { return Err(error(path, "it is not a plain path")) };
-        at.push(part);
-        // Asked twice: another command's may be put or removed in between.
-        let stands = stands_at(&at);
-        match at.symlink_metadata() {
-            _ if stands || stands_at(&at) => return Ok(Presence::Missing(at)),
-            Ok(found) if found.is_symlink() => {
-                let why = format!(
-                    "{} is a link inside a folder that can be written; put what it leads to in its place",
-                    at.display()
-                );
-                return Err(error(path, &why));
-            }
-            Ok(_) => {}
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Presence::Missing(at)),
-            Err(e) => return named(Err(e), path),
+    for (path, kind) in &held {
+        if *kind == Kind::Own
+            && let Some((base, below)) = places.in_own(path)
+        {
+            places.from.insert(path.clone(), base.join(below));
         }
     }
-    Ok(Presence::There(at))
-}
-
-fn locate_outside(path: &Path, writable: &[(&Path, PathBuf)]) -> io::Result<Presence> {
-    let mut last: Option<&Path> = None;
-    for part in path.ancestors() {
-        match part.canonicalize() {
-            Ok(canonical) => {
-                let Some(missing) = last else { return Ok(Presence::There(canonical)) };
-                let can_be_made = writable.iter().any(|(_, w)| canonical.starts_with(w));
-                let missing = missing.file_name().map(|name| canonical.join(name));
-                return Ok(missing.filter(|_| can_be_made).map_or(Presence::Nowhere, Presence::Missing));
-            }
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
-            // What we can't reach, what we start can't either.
-            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(Presence::Nowhere),
-            Err(e) => return Err(e),
-        }
-        last = Some(part);
-    }
-    Ok(Presence::Nowhere)
-}
-
-/// Mounts each folder between a writable place and a protected one below it on itself.
-fn hold_what_is_above(kinds: &mut BTreeMap<PathBuf, Kind>) {
-    let mut held = BTreeSet::new();
-    for (path, _) in kinds.iter().filter(|(_, kind)| **kind > Kind::Writable) {
-        if above(kinds, path) == Some(Kind::Writable) {
-            let between = path.ancestors().skip(1).take_while(|above| !kinds.contains_key(*above));
-            held.extend(between.map(Path::to_owned));
-        }
-    }
-    kinds.extend(held.into_iter().map(|path| (path, Kind::Writable)));
+    places.kinds.extend(held);
 }
 
 /// The kind of the nearest place above.
-fn above(kinds: &BTreeMap<PathBuf, Kind>, path: &Path) -> Option<Kind> {
+pub(super) fn above(kinds: &BTreeMap<PathBuf, Kind>, path: &Path) -> Option<Kind> {
     path.ancestors().skip(1).find_map(|above| kinds.get(above).copied())
-}
-
-/// Whether it is below what is emptied for all.
-fn is_emptied(path: &Path) -> bool {
-    path.starts_with(RUN) || path.starts_with(TMP)
-}
-
-fn error(path: &Path, why: &str) -> io::Error {
-    io::Error::other(format!("{} can't be kept from commands: {why}", path.display()))
-}
-
-fn named<T>(result: io::Result<T>, path: &Path) -> io::Result<T> {
-    result.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
 #[cfg(test)]
@@ -297,6 +214,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::sandbox::{Cache, Own};
 
     fn bind(path: &Path, writable: bool) -> Step {
         Step::Bind { from: path.into(), at: path.into(), writable }
@@ -312,31 +230,109 @@ mod tests {
         fs::write(at("state/token"), "").unwrap();
         let confinement = Confinement {
             writable: vec![at("w"), at("state/mine"), at("not there")],
+            readable: vec![at("other"), at("w/src"), at("nowhere")],
             read_only: vec![at("w/.git/hooks"), at("w/.claude/settings.json"), at("other")],
             hidden: vec![at("state"), at("nowhere/at/all"), at("other/nothing")],
-            private: Vec::new(),
             temporary: at("temporary"),
+            ..Confinement::default()
         };
-        let plan = MountPlan::new(&confinement, &[]).unwrap();
-        let tmp = Step::Bind { from: at("temporary"), at: "/tmp".into(), writable: true };
-        let places = plan.steps.iter().position(|step| *step == tmp).unwrap();
+        let plan = MountPlan::new(&confinement, &[], 9).unwrap();
         assert_eq!(
-            plan.steps[places..],
+            below(&plan, folder.path()),
             [
-                tmp,
-                Step::Fresh { at: at("state") },
+                bind(&at("other"), false),
                 bind(&at("state/mine"), true),
                 bind(&at("temporary"), true),
                 bind(&at("w"), true),
-                Step::Fresh { at: at("w/.claude") },
+                Step::Fresh { at: at("w/.claude"), room: 9 },
                 bind(&at("w/.git"), true),
                 bind(&at("w/.git/hooks"), false),
-                Step::Seal { at: "/run".into() },
-                Step::Seal { at: at("state") },
                 Step::Seal { at: at("w/.claude") },
             ]
         );
         assert_eq!(plan.stand_ins, [at("w/.claude")]);
+        let tmp = Step::Bind { from: at("temporary"), at: "/tmp".into(), writable: true };
+        assert!(plan.steps.contains(&tmp) && plan.steps.contains(&bind(Path::new("/usr"), false)));
+        assert_eq!(plan.steps.last(), Some(&Step::Seal { at: "/".into() }));
+        let rest =
+            plan.steps.iter().filter(|step| matches!(step, Step::Bind { at, .. } if at == Path::new("/")));
+        assert_eq!(rest.count(), 0);
+    }
+
+    /// The steps at places below a folder.
+    fn below(plan: &MountPlan, folder: &Path) -> Vec<Step> {
+        let is_below = |step: &&Step| match step {
+            Step::Bind { at, .. }
+            | Step::Overlay { at, .. }
+            | Step::Fresh { at, .. }
+            | Step::Folder { at }
+            | Step::Link { at, .. }
+            | Step::Nothing { at }
+            | Step::Seal { at } => at.starts_with(folder),
+        };
+        plan.steps.iter().filter(is_below).cloned().collect()
+    }
+
+    #[test]
+    fn in_the_place_of_a_home_is_the_agents_own_with_what_is_let_in_held_in_its_place() {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let at = |path: &str| folder.path().join(path);
+        let places = [
+            "home/.cargo/bin",
+            "home/.npm",
+            "home/.ssh",
+            "home/p/.git",
+            "home/s/mine",
+            "home/.nvm",
+            "own",
+            "tmp",
+        ];
+        for path in places {
+            fs::create_dir_all(at(path)).unwrap();
+        }
+        fs::write(at("home/.npm/.npmrc"), "").unwrap();
+        // The agent's own stays.
+        std::os::unix::fs::symlink("/etc", at("own/.nvm")).unwrap();
+        let confinement = Confinement {
+            writable: vec![at("home/p"), at("home/s/mine")],
+            readable: vec![at("home/.cargo/bin"), at("home/.nvm"), at("home/.none")],
+            own: vec![Own { at: at("home"), from: at("own") }],
+            caches: vec![Cache { at: at("home/.npm"), above: at("above") }],
+            read_only: vec![at("home/p/.git")],
+            hidden: vec![at("home/.ssh"), at("home/s"), at("home/.npm/.npmrc")],
+            temporary: at("tmp"),
+            ..Confinement::default()
+        };
+        let plan = MountPlan::new(&confinement, &[], 9).unwrap();
+        let own = |from: &str, to: &str| Step::Bind { from: at(from), at: at(to), writable: true };
+        let above = at("above");
+        assert_eq!(
+            below(&plan, folder.path()),
+            [
+                own("own", "home"),
+                own("own/.cargo", "home/.cargo"),
+                bind(&at("home/.cargo/bin"), false),
+                Step::Overlay { lower: at("home/.npm"), above, at: at("home/.npm") },
+                Step::Nothing { at: at("home/.npm/.npmrc") },
+                bind(&at("home/p"), true),
+                bind(&at("home/p/.git"), false),
+                Step::Fresh { at: at("home/s"), room: 9 },
+                bind(&at("home/s/mine"), true),
+                bind(&at("tmp"), true),
+                Step::Seal { at: at("home/s") },
+            ]
+        );
+        let folders = [(at("own"), ".cargo"), (at("own"), ".npm"), (at("own"), "p"), (at("own"), "s")];
+        let folders: BTreeSet<_> = folders.into_iter().map(|(base, below)| (base, below.into())).collect();
+        let bin = (at("own/.cargo"), PathBuf::from("bin"));
+        assert_eq!(plan.folders, folders.into_iter().chain([bin]).collect());
+        // Without mounts it is where it is, and the person's can't be read.
+        let kind = |path: &str| plan.kinds.get(&at(path)).copied();
+        assert_eq!((kind("own"), kind("home")), (Some(Kind::Writable), None));
+        assert_eq!(
+            (kind("home/.cargo/bin"), kind("home/.npm")),
+            (Some(Kind::ReadOnly), Some(Kind::ReadOnly))
+        );
     }
 
     #[test]
@@ -348,11 +344,10 @@ mod tests {
         let confinement = Confinement {
             writable: vec![folder.path().into()],
             read_only: vec![at(".claude/settings.json")],
-            hidden: Vec::new(),
-            private: Vec::new(),
             temporary: at("shared"),
+            ..Confinement::default()
         };
-        let refused = MountPlan::new(&confinement, &[]).unwrap_err().to_string();
+        let refused = MountPlan::new(&confinement, &[], 9).unwrap_err().to_string();
         assert!(refused.contains("is a link inside a folder that can be written"), "{refused}");
     }
 }

@@ -40,6 +40,8 @@ pub(crate) struct Bounds {
     pub(crate) open_files: Option<u64>,
     /// Where no cgroup holds the tree.
     pub(crate) memory: Option<u64>,
-    /// As before; beyond what the user has in this namespace.
+    /// What each folder in memory holds, where a view has some.
+    pub(crate) in_memory: Option<u64>,
+    /// Where no cgroup holds the tree; beyond what the user has in this namespace.
     pub(crate) processes: Option<u64>,
 }

@@ -12,10 +12,12 @@ use super::mount_plan::MountPlan;
 use super::orders::{Bounds, Orders, View};
 use super::rights::Rights;
 use super::stand_in::StandIns;
+use super::upper::Uppers;
 use super::{Confinement, Engine, Sandbox, bubblewrap};
 use crate::process::Supervision;
 use crate::process::table::{Process, processes};
 use crate::programs::{self, Program};
+use crate::protect::make_folders;
 
 /// What it takes to start one command.
 #[derive(Debug, Default)]
@@ -25,6 +27,8 @@ pub(crate) struct Prepared {
     pub(crate) orders: Orders,
     /// Kept until nothing of the command is alive.
     pub(crate) stand_ins: StandIns,
+    /// The same.
+    pub(crate) uppers: Uppers,
 }
 
 impl Sandbox {
@@ -44,15 +48,18 @@ impl Sandbox {
         // to none outside what they can write: nothing has to be hidden then, least of all in folders of
         // other users.
         let sockets = if self.engine.has_no_namespaces() { Vec::new() } else { sockets() };
-        let mut plan = MountPlan::new(confinement, &sockets)?;
+        let mut plan = MountPlan::new(confinement, &sockets, self.wanted.limits.in_memory())?;
         // Bubblewrap has taken them away already.
         orders.no_privileges = self.engine != Engine::Bubblewrap;
         let mut wrapper = None;
+        let uppers = Uppers::take(&mut plan.steps, !matches!(self.engine, Engine::Landlock(_)))?;
         match &self.engine {
             Engine::Landlock(Supervision::Subreaper) => {
                 orders.rights = Some(Rights::without_a_view(&plan.kinds)?);
                 // There are no mounts for which something would have to stand in.
                 plan.stand_ins.clear();
+                plan.folders.clear();
+                plan.steps.clear();
             }
             Engine::Landlock(_) => {
                 // The devices that we make in a view can be written too.
@@ -71,7 +78,10 @@ impl Sandbox {
             }
             Engine::Nobody => {}
         }
-        Ok(Prepared { wrapper, orders, stand_ins: StandIns::put(&plan.stand_ins)? })
+        for (base, below) in &plan.folders {
+            make_folders(base, below)?;
+        }
+        Ok(Prepared { wrapper, orders, stand_ins: StandIns::put(&plan.stand_ins)?, uppers })
     }
 
     /// A cgroup for a command, where there are any.
@@ -86,6 +96,7 @@ impl Sandbox {
             file_size: Some(limits.file_size),
             open_files: Some(limits.open_files.into()),
             memory: alone.then_some(limits.memory),
+            in_memory: self.engine.has_a_view().then(|| limits.in_memory()),
             processes: if alone { self.processes() } else { None },
         };
         Orders { bounds, filter: self.filter.clone(), ..Orders::default() }

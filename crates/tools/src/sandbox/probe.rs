@@ -123,23 +123,27 @@ impl Sandbox {
     }
 }
 
-/// Those that can be tried, best first.
+/// Those that can be tried, best first: of two that hold the same, ours lets tools keep their caches, and costs less
+/// (docs/decisions/0053).
 fn engines(tier: Option<Tier>, best: Supervision, refused: &mut Vec<String>) -> Vec<Engine> {
     let mut engines = Vec::new();
-    if matches!(tier, None | Some(Tier::Bubblewrap)) {
+    let (bubblewrap, landlock) =
+        [Tier::Bubblewrap, Tier::Landlock].map(|one| tier.is_none_or(|tier| tier == one)).into();
+    if landlock {
+        let kinds: &[Supervision] = match (best, rustix::process::geteuid().is_root()) {
+            (Supervision::Subreaper, _) => &[],
+            (_, true) => &[Supervision::UserNamespace, Supervision::Namespace],
+            (_, false) => &[Supervision::UserNamespace],
+        };
+        engines.extend(kinds.iter().copied().map(Engine::Landlock));
+    }
+    if bubblewrap {
         match programs::find(Program::Bubblewrap) {
             Ok(_) => engines.push(Engine::Bubblewrap),
             Err(none) => refused.push(format!("bubblewrap: {none}")),
         }
     }
-    if matches!(tier, None | Some(Tier::Landlock)) {
-        let kinds: &[Supervision] = match (best, rustix::process::geteuid().is_root()) {
-            (Supervision::Subreaper, _) => &[Supervision::Subreaper],
-            (_, true) => &[Supervision::UserNamespace, Supervision::Namespace, Supervision::Subreaper],
-            (_, false) => &[Supervision::UserNamespace, Supervision::Subreaper],
-        };
-        engines.extend(kinds.iter().copied().map(Engine::Landlock));
-    }
+    engines.extend(landlock.then_some(Engine::Landlock(Supervision::Subreaper)));
     if tier == Some(Tier::None) {
         engines.push(Engine::Nobody);
     }
@@ -193,13 +197,20 @@ impl Sandbox {
         let root = rustix::process::geteuid().is_root();
         let all = [
             (nobody, "commands can do all that you can do: --no-sandbox was given".to_owned()),
-            (matches!(engine, Engine::Landlock(_)), format!("a stronger one can be had: {GET_BUBBLEWRAP}")),
+            (alone, format!("a stronger one can be had: {GET_BUBBLEWRAP}")),
+            (
+                alone || *engine == Engine::Bubblewrap,
+                "what tools keep in caches of yours can be read, and commands can't add to it: that takes a sandbox of \
+                 Landlock with namespaces"
+                    .to_owned(),
+            ),
             (
                 alone,
                 format!(
                     "without namespaces commands see other processes' names, can change modes, owners and times of files \
                      that are yours anywhere, make no new file in a folder that holds a protected one, list no folder \
-                     that holds a hidden one, and write no /tmp but their own TMPDIR: {GET_NAMESPACES}"
+                     that holds a hidden one, write no /tmp but their own TMPDIR, and have their HOME elsewhere: \
+                     {GET_NAMESPACES}"
                 ),
             ),
             (alone && !abilities.sockets, "commands can make no Unix sockets".to_owned()),

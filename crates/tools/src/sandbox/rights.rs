@@ -71,7 +71,8 @@ impl Rights {
         let mut places = places.clone();
         places.insert("/dev".into(), Kind::Hidden);
         places.extend(DEVICES.map(|device| (device.into(), Kind::Writable)));
-        let top = places.get(Path::new("/")).copied().unwrap_or(Kind::ReadOnly);
+        // What nobody lets in can't be read.
+        let top = places.get(Path::new("/")).copied().unwrap_or(Kind::Hidden);
         rights.grant(&places, Path::new("/"), top)?;
         Ok(rights)
     }
@@ -84,8 +85,8 @@ impl Rights {
         }
         match kind {
             Kind::Hidden => {}
-            Kind::Private | Kind::ReadOnly => self.read.push(path.to_owned()),
-            Kind::Writable => self.write.push(path.to_owned()),
+            Kind::Readable | Kind::Cache | Kind::Private | Kind::ReadOnly => self.read.push(path.to_owned()),
+            Kind::Own | Kind::Writable => self.write.push(path.to_owned()),
         }
         if self.read.len() + self.write.len() > RULES_MAX {
             return Err(io::Error::other("there are too many files beside those that are to be hidden"));

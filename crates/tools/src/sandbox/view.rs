@@ -1,21 +1,29 @@
 //! Makes a view of the file system of its own, where bubblewrap isn't there to do it: in the
-//! supervisor, once it is process 1 of new namespaces with a `/proc` of its own.
+//! supervisor, once it is process 1 of new namespaces with a `/proc` of its own. What it shows was decided elsewhere
+//! (`mount_plan`).
 
-use std::ffi::OsString;
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsString};
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType};
+use rustix::fs::{CWD, FileType, Mode, OFlags, open};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, mount, mount_remount, move_mount, open_tree};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+    fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount, mount_remount,
+    move_mount, open_tree, unmount,
+};
+use rustix::process::pivot_root;
 
 use super::mount_plan::Step;
 use super::orders::View;
 use super::rights::DEVICES;
+use super::upper::{changed, work};
 
 const LINKS: [(&str, &str); 5] = [
     ("/proc/self/fd", "fd"),
@@ -25,49 +33,82 @@ const LINKS: [(&str, &str); 5] = [
     ("pts/ptmx", "ptmx"),
 ];
 
-/// Carries out the steps and enters the folder.
+/// Where the new root is made: it is there on every system, and what is there was taken along before.
+const ANYWHERE: &str = "/proc";
+
+/// What is to be mounted in one step.
+struct Source {
+    held: OwnedFd,
+    /// An overlay that could not be had: what is below it, to be read.
+    instead: bool,
+}
+
+/// Carries out the steps in an empty root and enters the folder.
 ///
 /// # Errors
 /// The first step that fails. Nothing may be run in what is made then.
 pub(crate) fn make(view: &View) -> io::Result<()> {
-    // All of them first: some will be covered, and none is read-only unless so told.
-    let sources = view.steps.iter().map(|step| source(step).map(copy).transpose());
-    let sources: Vec<Option<OwnedFd>> = sources.collect::<io::Result<_>>()?;
+    // All of them first: of the system's view nothing is to be seen in the new root.
+    let sources: Vec<Option<Source>> = view.steps.iter().map(source).collect::<io::Result<_>>()?;
     let devices: Vec<_> =
         DEVICES.iter().map(|path| Ok((*path, copy(Path::new(path))?))).collect::<io::Result<_>>()?;
-    // `/proc` too: what root may write in there it may write without any privilege.
-    read_only(|_| true)?;
+    let processes = copy(Path::new("/proc"))?;
+    leave()?;
+    place(Path::new("/proc"), true)?;
+    put(&processes, Path::new("/proc"))?;
     make_devices(&devices)?;
     for (step, source) in view.steps.iter().zip(&sources) {
         carry_out(step, source.as_ref())?;
     }
+    let places: Vec<_> = view.steps.iter().zip(&sources).filter_map(writable).collect();
+    read_only(&places)?;
     std::env::set_current_dir(&view.folder)
 }
 
-fn carry_out(step: &Step, source: Option<&OwnedFd>) -> io::Result<()> {
+/// Into an empty root, for good.
+fn leave() -> io::Result<()> {
+    empty(Path::new(ANYWHERE), None)?;
+    std::env::set_current_dir(ANYWHERE)?;
+    // The old one comes to lie on the new one, and is taken off.
+    pivot_root(".", ".")?;
+    unmount(".", UnmountFlags::DETACH)?;
+    std::env::set_current_dir("/")
+}
+
+fn carry_out(step: &Step, source: Option<&Source>) -> io::Result<()> {
     match step {
-        Step::Bind { at, .. } | Step::Nothing { at } => {
-            let source = source.ok_or(io::ErrorKind::NotFound)?;
-            place(at, is_folder(source)?)?;
-            put(source, at)?;
-            let is_sealed = matches!(step, Step::Bind { writable: false, .. });
-            if is_sealed { read_only(|path| path.starts_with(at)) } else { Ok(()) }
+        Step::Bind { at, .. } | Step::Overlay { at, .. } | Step::Nothing { at } => {
+            let held = &source.ok_or(io::ErrorKind::NotFound)?.held;
+            place(at, is_folder(held)?).map_err(|error| of(at, &error))?;
+            put(held, at)
         }
-        Step::Fresh { at } => {
-            place(at, true)?;
-            empty(at)
+        Step::Fresh { at, room } => {
+            place(at, true).map_err(|error| of(at, &error))?;
+            empty(at, Some(*room))
         }
-        // Not what is mounted below it.
-        Step::Seal { at } => read_only(|path| path == at),
+        Step::Folder { at } => place(at, true).map_err(|error| of(at, &error)),
+        Step::Link { to, at } => {
+            at.parent().map_or(Ok(()), fs::create_dir_all)?;
+            symlink(to, at).map_err(|error| of(at, &error))
+        }
+        // All at once, at the end.
+        Step::Seal { .. } => Ok(()),
     }
 }
 
-fn source(step: &Step) -> Option<&Path> {
-    match step {
-        Step::Bind { from, .. } => Some(from),
-        Step::Nothing { .. } => Some(Path::new("/dev/null")),
-        Step::Fresh { .. } | Step::Seal { .. } => None,
-    }
+fn source(step: &Step) -> io::Result<Option<Source>> {
+    let path = match step {
+        Step::Bind { from, .. } => from,
+        Step::Nothing { .. } => Path::new("/dev/null"),
+        Step::Overlay { lower, above, .. } => {
+            let overlaid = overlay(lower, above);
+            let instead = overlaid.is_err();
+            let held = overlaid.or_else(|_| copy(lower))?;
+            return Ok(Some(Source { held, instead }));
+        }
+        Step::Fresh { .. } | Step::Folder { .. } | Step::Link { .. } | Step::Seal { .. } => return Ok(None),
+    };
+    Ok(Some(Source { held: copy(path)?, instead: false }))
 }
 
 /// What is mounted there once more, nowhere as yet.
@@ -75,6 +116,24 @@ fn copy(path: &Path) -> io::Result<OwnedFd> {
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::AT_RECURSIVE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     open_tree(CWD, path, flags).map_err(|errno| told(path, errno))
+}
+
+/// A folder over another, nowhere as yet. They are named by what we hold of them: in a path some characters mean
+/// something here.
+fn overlay(lower: &Path, above: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folders = [("lowerdir", lower.to_owned()), ("upperdir", changed(above)), ("workdir", work(above))];
+    let fs = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let mut held = Vec::new();
+    for (key, path) in folders {
+        let folder = open(path, flags, Mode::empty())?;
+        fsconfig_set_string(fs.as_fd(), key, format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
+        held.push(folder);
+    }
+    fsconfig_set_flag(fs.as_fd(), "userxattr")?;
+    fsconfig_create(fs.as_fd())?;
+    let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    Ok(fsmount(fs.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, flags)?)
 }
 
 fn put(copy: &OwnedFd, at: &Path) -> io::Result<()> {
@@ -86,8 +145,7 @@ fn is_folder(held: &OwnedFd) -> io::Result<bool> {
     Ok(FileType::from_raw_mode(rustix::fs::fstat(held)?.st_mode).is_dir())
 }
 
-/// A place to mount on is made only in what is ours and empty: elsewhere it is there already,
-/// or the view, which can't be written, refuses.
+/// A place to mount on is made only in what is ours: elsewhere it is there already, or the system refuses.
 fn place(at: &Path, is_folder: bool) -> io::Result<()> {
     if at.exists() {
         return Ok(());
@@ -99,17 +157,37 @@ fn place(at: &Path, is_folder: bool) -> io::Result<()> {
     File::create(at).map(drop)
 }
 
-fn empty(at: &Path) -> io::Result<()> {
+/// An empty folder in memory; what is to hold names alone needs no room.
+fn empty(at: &Path, room: Option<u64>) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("tmpfs", at, "tmpfs", flags, c"mode=0755").map_err(|errno| told(at, errno))
+    let options = format!("mode=0755,size={}", room.unwrap_or(1 << 20));
+    let options = CString::new(options).map_err(io::Error::other)?;
+    mount("tmpfs", at, "tmpfs", flags, options.as_c_str()).map_err(|errno| told(at, errno))
 }
 
-/// Makes mounts read-only. What can't be reached, because something is mounted above it, can't
+/// Where a step leaves something that can be written, or no longer; what is below is as what is nearest above.
+fn writable((step, source): (&Step, &Option<Source>)) -> Option<(PathBuf, bool)> {
+    match step {
+        Step::Bind { at, writable, .. } => Some((at.clone(), *writable)),
+        Step::Overlay { at, .. } => Some((at.clone(), source.as_ref().is_some_and(|one| !one.instead))),
+        Step::Fresh { at, .. } => Some((at.clone(), true)),
+        Step::Seal { at } => Some((at.clone(), false)),
+        Step::Nothing { .. } | Step::Folder { .. } | Step::Link { .. } => None,
+    }
+}
+
+/// Makes all mounts read-only that no step leaves writable, `/proc` too: what root may write in there it may write
+/// without any privilege. What can't be reached, because something is mounted above it, can't
 /// be written either.
-fn read_only(is_meant: impl Fn(&Path) -> bool) -> io::Result<()> {
+fn read_only(places: &[(PathBuf, bool)]) -> io::Result<()> {
+    let places: BTreeMap<&Path, bool> =
+        places.iter().map(|(at, writable)| (at.as_path(), *writable)).collect();
     let mounts = fs::read("/proc/self/mountinfo")?;
     for (path, options) in mounts.split(|&b| b == b'\n').filter_map(mounted) {
-        if !is_meant(&path) || options.split(',').any(|option| option == "ro") {
+        let nearest = path.ancestors().find_map(|above| places.get(above)).copied().unwrap_or(false);
+        // Devices and terminals are no files of a file system's.
+        let is_device = path.parent() == Some(Path::new("/dev")) && path != Path::new("/dev/shm");
+        if nearest || is_device || options.split(',').any(|option| option == "ro") {
             continue;
         }
         match mount_remount(&path, flags(&options) | MountFlags::BIND | MountFlags::RDONLY, c"") {
@@ -146,7 +224,8 @@ fn plain(mut path: &[u8]) -> Vec<u8> {
 /// No disks, no terminals of others.
 fn make_devices(devices: &[(&str, OwnedFd)]) -> io::Result<()> {
     let dev = Path::new("/dev");
-    empty(dev)?;
+    place(dev, true)?;
+    empty(dev, None)?;
     for (path, held) in devices {
         File::create(path)?;
         put(held, Path::new(path))?;
@@ -163,7 +242,11 @@ fn make_devices(devices: &[(&str, OwnedFd)]) -> io::Result<()> {
 }
 
 fn told(path: &Path, errno: Errno) -> io::Error {
-    io::Error::new(io::Error::from(errno).kind(), format!("{}: {errno}", path.display()))
+    of(path, &errno.into())
+}
+
+fn of(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -164,6 +164,12 @@ fn limit_reached(exceeded: Exceeded) -> String {
             format!("ended: it used more than {} GiB of memory", bytes >> 30)
         }
         Exceeded::Memory(bytes) => format!("ended: it used more than {} MiB of memory", bytes >> 20),
+        Exceeded::Folder(folder, bytes) => format!(
+            "{} is full: it is in memory, holds at most {} MiB, and is empty again for the next command; what is large \
+             belongs in $TMPDIR",
+            folder.path(),
+            bytes >> 20
+        ),
         Exceeded::Processes(count) => {
             format!("it had {count} processes and threads, the most it may have; others could not be started")
         }

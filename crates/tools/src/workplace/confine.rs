@@ -53,7 +53,7 @@ pub(super) const OF_OWN: [&str; 4] = ["config.worktree", "commondir", "gitdir", 
 pub(super) const OF_OTHERS: [&str; 3] = ["config.worktree", "commondir", "gitdir"];
 
 /// What is kept from commands in a person's folder: keys, passwords, and what was typed.
-const OF_HOME: [&str; 44] = [
+const OF_HOME: [&str; 66] = [
     ".ssh",
     ".gnupg",
     ".aws",
@@ -98,6 +98,28 @@ const OF_HOME: [&str; 44] = [
     ".zsh_history",
     ".python_history",
     ".local/share/fish/fish_history",
+    ".local/share/atuin",
+    ".local/share/opencode",
+    ".local/share/uv/credentials",
+    ".mysql_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".sqlite_history",
+    ".cache/huggingface/token",
+    ".config/midturn",
+    ".config/rclone",
+    ".config/sops",
+    ".config/pypoetry/auth.toml",
+    ".databrickscfg",
+    ".dotnet/corefx/cryptography",
+    ".gemini",
+    ".huggingface",
+    ".kaggle",
+    ".m2/settings-security.xml",
+    ".oci",
+    ".pulumi",
+    ".rclone.conf",
+    ".s3cfg",
 ];
 
 /// Whether a path is one where people keep keys, wherever it lies.
@@ -128,6 +150,7 @@ pub(super) fn of_worktree(layout: &RepositoryLayout, top: &Path) -> Confinement 
     let borrowed = ["objects", "lfs/objects"].map(|name| common.join(name));
     Confinement {
         writable: vec![top.to_owned()],
+        readable: layout.borrowed.clone(),
         read_only: borrowed.into_iter().chain(submodules::objects(common)).collect(),
         private: vec![common.clone()],
         ..Confinement::default()
@@ -153,7 +176,17 @@ pub(super) fn of_project(folder: &Path, layout: Option<&RepositoryLayout>, git: 
             read_only.extend(OF_OWN.iter().map(|name| own.join(name)).chain([top.join(".git")]));
         }
     }
-    Confinement { writable, read_only, ..Confinement::default() }
+    // All of the repository, where the project is a part of it.
+    let all = |layout: &RepositoryLayout| {
+        let RepositoryLayout { top, own, common, hooks, borrowed, .. } = layout;
+        [top, own, common, hooks].into_iter().chain(borrowed).cloned().collect()
+    };
+    Confinement {
+        writable,
+        readable: layout.map(all).unwrap_or_default(),
+        read_only,
+        ..Confinement::default()
+    }
 }
 
 /// Git's own folders, and what leads there from the top of the work tree, where it isn't one of them.
@@ -169,7 +202,8 @@ pub(super) fn of_ourselves(layout: &RepositoryLayout, worktrees: &Path) -> Confi
     let mut read_only: Vec<_> = OF_COMMON.iter().filter(not_ours).map(|name| common.join(name)).collect();
     read_only.extend(layout.sources.iter().cloned());
     let writable = vec![common.clone(), own.clone(), top.clone(), worktrees.to_owned()];
-    Confinement { writable, read_only, ..Confinement::default() }
+    let readable = layout.sources.iter().chain(&layout.borrowed).cloned().collect();
+    Confinement { writable, readable, read_only, ..Confinement::default() }
 }
 
 /// What is kept from an agent that works in `folder`: secrets, and the folders of this program.
@@ -198,6 +232,7 @@ mod tests {
             sources: vec!["/p/.husky".into()],
             hooks: "/p/.husky".into(),
             filters: Vec::new(),
+            borrowed: Vec::new(),
         }
     }
 

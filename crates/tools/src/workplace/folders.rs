@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::confine::{OF_OTHERS, OF_OWN, SETTINGS, hidden, of_ourselves, of_project, of_worktree};
+use super::home::{self, furnish};
 use super::keeper::Keeper;
 use super::layout::RepositoryLayout;
 use super::place::Reach;
@@ -16,7 +17,7 @@ use crate::protect::guard::{Guard, Sought, Together};
 use crate::protect::make_folders;
 use crate::protect::original::Original;
 use crate::protect::repositories::LeftForGit;
-use crate::sandbox::Confinement;
+use crate::sandbox::{Confinement, Toolchains};
 use crate::under_way::UnderWay;
 
 /// Our own scratch folder, among those of agents, whose names have no dot.
@@ -97,7 +98,7 @@ impl SessionFolders {
     pub(super) fn keeper(&self, layout: &RepositoryLayout, supervisor: &Supervisor) -> io::Result<Keeper> {
         let mut confinement = of_ourselves(layout, &self.worktrees);
         confinement.read_only.retain(|path| self.mounts && is_there(path));
-        confinement.hidden = hidden(home().as_deref(), &self.reach.hidden, &layout.top);
+        confinement.hidden = hidden(person_home().as_deref(), &self.reach.hidden, &layout.top);
         confinement.temporary = self.scratch()?;
         Ok(Keeper { supervisor: supervisor.clone(), confinement: Arc::new(confinement) })
     }
@@ -106,8 +107,10 @@ impl SessionFolders {
     pub(super) fn in_worktree(&self, agent: &str, worktree: &Worktree) -> io::Result<Confined> {
         let guard = Guard::new(self.aside.join(agent), self.mounts);
         let guard = guard.watch(&worktree.top, Sought::AuthoritiesBesideItsRepository)?;
-        let confinement = of_worktree(&worktree.repository.layout, &worktree.top);
-        Ok(self.confined(agent, confinement, &worktree.top, guard))
+        let layout = &worktree.repository.layout;
+        let confinement = of_worktree(layout, &worktree.top);
+        let confined = self.confined(agent, confinement, &worktree.top, guard);
+        self.at_home(agent, confined, &worktree.top, Some(layout))
     }
 
     /// What our git commands for an agent's repository run in: that agent's sandbox, with other temporary
@@ -163,7 +166,8 @@ impl SessionFolders {
                 guard = guard.watch(&layout.own, Sought::Names(&OF_OWN))?;
             }
         }
-        let mut confined = self.confined(agent, confinement, folder, guard);
+        let confined = self.confined(agent, confinement, folder, guard);
+        let mut confined = self.at_home(agent, confined, folder, layout)?;
         if let Some(under_way) = &mut confined.under_way {
             let own = layout.map_or(Vec::new(), |layout| vec![layout.common.clone(), layout.own.clone()]);
             under_way.left_for_git = Some(LeftForGit::new(folder, &own, &self.aside.join(agent)));
@@ -185,6 +189,22 @@ impl SessionFolders {
         Ok(self.originals.get_or_init(|| opened))
     }
 
+    /// With what toolchains need, a home of the agent's own, and what a person lets in.
+    fn at_home(
+        &self,
+        agent: &str,
+        mut confined: Confined,
+        folder: &Path,
+        layout: Option<&RepositoryLayout>,
+    ) -> io::Result<Confined> {
+        let list = Toolchains::of(person_home().as_deref(), |name| std::env::var_os(name));
+        let confinement = &mut confined.confinement;
+        confinement.readable.extend(self.reach.readable.iter().cloned());
+        furnish(confinement, &list, &self.temporary(agent), folder);
+        home::make(confinement, layout, self.mounts)?;
+        Ok(confined)
+    }
+
     fn confined(&self, agent: &str, mut confinement: Confinement, folder: &Path, guard: Guard) -> Confined {
         // Where Landlock keeps a part of a folder, nothing can be made in the folder: the guard
         // gives back what was changed.
@@ -203,7 +223,7 @@ impl SessionFolders {
         let base = self.worktrees.parent().map(Path::to_owned);
         let ours: Vec<_> =
             places.chain(self.reach.hidden.iter().cloned()).chain([self.state.clone()]).chain(base).collect();
-        hidden(home().as_deref(), &ours, folder)
+        hidden(person_home().as_deref(), &ours, folder)
     }
 }
 
@@ -217,6 +237,6 @@ pub(super) fn worktrees(state: &Path, base: Option<&Path>, session: &str) -> Pat
     }
 }
 
-fn home() -> Option<PathBuf> {
+fn person_home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }

@@ -12,6 +12,7 @@ use super::handed_on::{self, is_handed_on};
 use super::worktree::NoWorktree;
 use crate::mark::Mark;
 use crate::programs;
+use crate::protect::head_of;
 
 /// A person's own settings that our commands keep: who they are, and how their files are written.
 const KEPT: [&str; 12] = [
@@ -76,6 +77,8 @@ pub(super) struct RepositoryLayout {
     pub(super) hooks: PathBuf,
     /// The names of the filters that a person's git would run.
     pub(super) filters: Vec<String>,
+    /// Files of the person's, and folders with objects of other repositories, that git reads for this one.
+    pub(super) borrowed: Vec<PathBuf>,
 }
 
 impl RepositoryLayout {
@@ -93,9 +96,23 @@ impl RepositoryLayout {
         // Git before 2.45 knows neither the question nor another answer.
         let refs = git.text(&["rev-parse", "--show-ref-format"]).await;
         let refs = refs.ok().filter(|refs| refs == "reftable").unwrap_or_else(|| "files".to_owned());
-        let (settings, of_agents) = (settings.into(), of_agents.into());
         let hooks = hooks.unwrap_or_else(|| common.join("hooks"));
-        Ok(Self { top, prefix, own, common, settings, of_agents, objects, refs, sources, hooks, filters })
+        let mut borrowed = alternates(&common.join("objects"));
+        borrowed.extend(personal(&settings));
+        Ok(Self {
+            top,
+            prefix,
+            own,
+            common,
+            settings: settings.into(),
+            of_agents: of_agents.into(),
+            objects,
+            refs,
+            sources,
+            hooks,
+            filters,
+            borrowed,
+        })
     }
 
     /// Whether what is in large files lies beside git.
@@ -103,11 +120,17 @@ impl RepositoryLayout {
         self.of_agents.iter().any(|(key, _)| key.starts_with(LFS))
     }
 
+    /// What an agent's own git is told of the person: who they are, and how files are written.
+    pub(super) fn settings_of_person(&self) -> impl Iterator<Item = &Setting> {
+        self.settings.iter().filter(|(key, _)| KEPT.contains(&&**key))
+    }
+
     /// What our own git is told in an agent's repository: who the person is and how files are written,
     /// whatever is said there; and what names large files by.
     pub(super) fn settings_inside(&self) -> impl Iterator<Item = Setting> {
-        let of_person = self.settings.iter().filter(|(key, _)| KEPT.contains(&&**key));
-        of_person.chain(self.of_agents.iter().filter(|(key, _)| key.starts_with(LFS))).cloned()
+        self.settings_of_person()
+            .chain(self.of_agents.iter().filter(|(key, _)| key.starts_with(LFS)))
+            .cloned()
     }
 }
 
@@ -125,6 +148,42 @@ pub(super) async fn top(git: &Git<'_>) -> Result<PathBuf, NoWorktree> {
 
 fn folder(answer: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(answer.trim_ascii_end()))
+}
+
+/// How many folders of objects git goes on to from one.
+const ALTERNATES_MAX: usize = 5;
+
+/// Where else objects are, as git looks for them.
+fn alternates(objects: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    let mut next = vec![objects.to_owned()];
+    for _ in 0..ALTERNATES_MAX {
+        let lines = std::mem::take(&mut next).into_iter().flat_map(|objects| {
+            let text = head_of(&objects.join("info/alternates"), 64 << 10).unwrap_or_default();
+            let lines =
+                text.split(|&b| b == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+            lines.map(|line| objects.join(OsStr::from_bytes(line))).collect::<Vec<_>>()
+        });
+        next.extend(lines.filter_map(|path| path.canonicalize().ok()));
+        next.retain(|path| !found.contains(path));
+        found.extend(next.iter().cloned());
+    }
+    found
+}
+
+/// Files that say what git leaves alone, and how it treats files.
+fn personal(settings: &[Setting]) -> impl Iterator<Item = PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let path = move |value: &str| match (value.strip_prefix("~/"), &home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        (Some(_), None) | (None, _) => value.into(),
+    };
+    let named = |key: &str| ["core.excludesfile", "core.attributesfile"].contains(&key);
+    settings
+        .iter()
+        .filter(move |(key, _)| named(key))
+        .map(move |(_, value)| path(value))
+        .filter(|path| path.is_absolute())
 }
 
 /// Settings by which an agent's repository, of these, would run nothing; large files apart.

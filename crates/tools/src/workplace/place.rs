@@ -53,6 +53,8 @@ pub struct Reach {
     pub git: GitAccess,
     /// Folders that all agents may write in, as a cache that builds share.
     pub writable: Vec<PathBuf>,
+    /// Files and folders that all agents may read, besides what toolchains need.
+    pub readable: Vec<PathBuf>,
     /// Files and folders that are kept from all agents: a token, a socket, a database. The state
     /// folder, and where people keep keys, are hidden anyway.
     pub hidden: Vec<PathBuf>,

@@ -90,13 +90,9 @@ impl Worktree {
         let git = BORROWED.iter().fold(self.git().await?, |git, (key, value)| git.setting(key, value));
         let layout = self.repository.layout.clone();
         Ok(git.seeing(|confinement| {
-            let (private, mut read_only) = (Vec::new(), confinement.read_only.clone());
-            // Without mounts there is none: all can be read. With them a project in `/tmp` is behind the
-            // sandbox's own `/tmp`.
-            if !read_only.is_empty() {
-                read_only.extend([layout.top.clone(), layout.common.clone()]);
-            }
-            Arc::new(Confinement { private, read_only, ..Confinement::clone(confinement) })
+            let (private, mut readable) = (Vec::new(), confinement.readable.clone());
+            readable.extend([layout.top.clone(), layout.common.clone()]);
+            Arc::new(Confinement { private, readable, ..Confinement::clone(confinement) })
         }))
     }
 }

@@ -6,6 +6,7 @@ use midturn_core::rules::id::AgentName;
 use parking_lot::Mutex;
 
 use super::GitWorkplace;
+use super::home::lead;
 use super::layout::RepositoryLayout;
 use super::worktree::Worktree;
 use crate::confined::Confined;
@@ -25,7 +26,8 @@ impl GitWorkplace {
         let mut root = Root::open(folder)
             .map_err(|error| format!("the folder {} can't be opened: {error}", folder.display()))?;
         let sandbox = self.supervisor.in_force();
-        let confined = sandbox.map(|_| self.confined(agent, root.path(), worktree, layout)).transpose();
+        let confined =
+            sandbox.as_ref().map(|_| self.confined(agent, root.path(), worktree, layout)).transpose();
         let confined =
             confined.map_err(|error| format!("what its commands may touch can't be determined: {error}"))?;
         if let Some(worktree) = worktree {
@@ -36,6 +38,9 @@ impl GitWorkplace {
         if let Some(confined) = &confined {
             root = root.hiding(confined.confinement.hidden.clone());
             environment.push(("TMPDIR".into(), confined.confinement.temporary.clone().into()));
+            if !sandbox.is_some_and(|sandbox| sandbox.mount_namespace) {
+                lead(&mut environment, &confined.confinement.own);
+            }
         }
         Ok(ToolContext {
             root,

@@ -33,7 +33,8 @@ impl Place {
 
     pub(crate) fn workplace_with(&self, sandbox: &Sandbox, git: GitAccess) -> GitWorkplace {
         let workplace = self.project.workplace().supervisor(supervisor().sandbox(sandbox.clone()));
-        workplace.reach(Reach { git, ..Reach::default() })
+        let readable = vec![self.outside.path().to_owned()];
+        workplace.reach(Reach { git, readable, ..Reach::default() })
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {

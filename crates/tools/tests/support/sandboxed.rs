@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use midturn_tools::process::{Command, Ended, RunError, Supervision};
-use midturn_tools::sandbox::{Confinement, Sandbox, Tier, TreeLimits, Wanted};
+use midturn_tools::sandbox::{Confinement, Sandbox, Tier, Toolchains, TreeLimits, Wanted};
 use tokio_util::sync::CancellationToken;
 
 use super::needs::{Need, has, has_for_a_part};
@@ -79,8 +79,9 @@ impl Fixture {
             writable: vec![self.at("w")],
             read_only: vec![self.at("w/.git/hooks")],
             hidden: vec![self.at("secret"), self.at("token")],
-            private: Vec::new(),
+            readable: [self.at("other"), self.at("w")].into_iter().chain(toolchains()).collect(),
             temporary: self.at("temporary"),
+            ..Confinement::default()
         }
     }
 
@@ -93,6 +94,12 @@ impl Fixture {
         command.confinement = Some(Arc::new(confinement));
         command
     }
+}
+
+/// What whoever runs the tests has of toolchains: the `python3` of the `PATH`, for one.
+fn toolchains() -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    Toolchains::of(home.as_deref(), |name| std::env::var_os(name)).readable
 }
 
 pub(crate) async fn run(sandbox: &Sandbox, command: &Command) -> Result<(Ended, String), RunError> {

@@ -105,9 +105,9 @@ fn supervise() -> io::Result<()> {
     let signals = watch::block_signals()?;
     match start::start(&order) {
         Ok(command) => {
-            let (grace, memory) = (order.grace, order.sandbox.bounds.memory);
+            let (grace, bounds) = (order.grace, order.sandbox.bounds);
             drop(order);
-            say(watch::Watch::new(tree, command, grace, memory).until_none_is_left(&signals)?)
+            say(watch::Watch::new(tree, command, grace, &bounds).until_none_is_left(&signals)?)
         }
         Err(report) => say(report),
     }

@@ -15,6 +15,8 @@ use super::super::wire::{ExitStatus, Report};
 use super::scales::Scales;
 use super::tree::Tree;
 use crate::planted::{Fault, planted};
+use crate::sandbox::InMemory;
+use crate::sandbox::orders::Bounds;
 
 /// After SIGKILL each death wakes us and we look again; this is for the case that a process
 /// was forked behind the last look and its parent's death was not told to us.
@@ -50,6 +52,8 @@ pub(super) struct Watch {
     left_running: u32,
     /// Where no cgroup holds it.
     scales: Option<Scales>,
+    /// What a folder in memory holds, where it has some of its own.
+    in_memory: Option<u64>,
     /// Whether it was ended for its memory.
     outgrown: bool,
     /// Whether there is nothing to be heard from us any more: only with a planted fault.
@@ -58,7 +62,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// With a limit on its memory, in bytes, where we are to look after that.
-    pub(super) fn new(tree: Tree, command: Pid, grace: Duration, memory: Option<u64>) -> Self {
+    pub(super) fn new(tree: Tree, command: Pid, grace: Duration, bounds: &Bounds) -> Self {
         let tree = if planted(Fault::GroupKillOnly) { Tree::Group(command) } else { tree };
         Self {
             tree,
@@ -67,7 +71,8 @@ impl Watch {
             stage: EndStage::Running,
             status: None,
             left_running: 0,
-            scales: memory.map(|limit| Scales::new(tree, limit)),
+            scales: bounds.memory.map(|limit| Scales::new(tree, limit)),
+            in_memory: bounds.in_memory,
             outgrown: false,
             deaf: false,
         }
@@ -86,7 +91,8 @@ impl Watch {
 
     fn report(&self) -> Report {
         let status = self.status.unwrap_or(ExitStatus::Signalled(Signal::SIGKILL as i32));
-        Report::Ended { status, left_running: self.left_running, outgrown: self.outgrown }
+        let full = self.in_memory.and_then(InMemory::full);
+        Report::Ended { status, left_running: self.left_running, outgrown: self.outgrown, full }
     }
 
     fn forgets_the_rest(&self) -> bool {
