@@ -60,7 +60,7 @@ pub struct Played {
 impl Played {
     /// What whoever played it says. Events that this version doesn't know are left out, as they are everywhere.
     pub fn of(played: &replay::Played) -> Self {
-        let replay::Played { before, after, changes, spared } = played;
+        let replay::Played { before, after, changes, spared, .. } = played;
         Self {
             before: timeline(before),
             after: timeline(after),
