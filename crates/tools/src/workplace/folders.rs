@@ -91,7 +91,10 @@ impl SessionFolders {
     /// Removes what is temporary. What can't be removed, because it was made so, is left: the
     /// next one tries again.
     pub(super) fn clean(&self) {
-        let _ = std::fs::remove_dir_all(&self.temporary);
+        if std::fs::remove_dir_all(&self.temporary).is_err() {
+            home::open_up(&self.temporary);
+            let _ = std::fs::remove_dir_all(&self.temporary);
+        }
     }
 
     /// What our own git commands are kept to.

@@ -2,8 +2,9 @@
 //! git has to know of the person. It is made when the agent's place is, and goes with the session.
 
 use std::ffi::OsString;
+use std::fs::{Permissions, read_dir, set_permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use super::handed_on;
@@ -102,9 +103,35 @@ pub(super) fn lead(environment: &mut [(OsString, OsString)], own: &[Own]) {
     }
 }
 
+/// Lets us into all folders below one, to remove them: Go's modules are folders in which nobody may write. Nothing of
+/// the agent's runs any more.
+pub(super) fn open_up(folder: &Path) {
+    let mut left = vec![folder.to_owned()];
+    while let Some(folder) = left.pop() {
+        // What can't be opened can't be removed either, and is left.
+        let _left = set_permissions(&folder, Permissions::from_mode(0o700));
+        let entries = read_dir(&folder).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        left.extend(folders.map(|entry| entry.path()));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_in_which_nobody_may_write_are_opened_and_links_are_not_gone_through() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        std::fs::create_dir_all(folder.path().join("a/b")).unwrap();
+        symlink(other.path(), folder.path().join("a/link")).unwrap();
+        for path in [&folder.path().join("a/b"), &folder.path().join("a"), other.path()] {
+            set_permissions(path, Permissions::from_mode(0o555)).unwrap();
+        }
+        open_up(folder.path());
+        assert_eq!((mode(&folder.path().join("a/b")), mode(other.path())), (0o700, 0o555));
+    }
 
     #[test]
     fn without_mounts_what_leads_to_the_home_leads_to_the_agents_own() {

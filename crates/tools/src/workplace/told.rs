@@ -104,8 +104,8 @@ fn held(sandbox: Option<&InForce>, writable: &[String]) -> String {
         NetworkState::Open => "can use the network",
     };
     format!(
-        "Your commands run in a sandbox ({tier}): they can write in your folder and in `$TMPDIR`{also}, and nowhere \
-         else, and {network}."
+        "Your commands run in a sandbox ({tier}): they can write in your folder, in `$TMPDIR`, in `$HOME`, which is your \
+         own{also}, and nowhere else, see of the machine the system's programs and what toolchains need, and {network}."
     )
 }
 
