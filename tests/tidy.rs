@@ -221,8 +221,9 @@ fn files_have_at_most_500_lines_without_their_tests() {
 /// Corrections inside Claude Code: 5,700, of which 1,600 see to a person's settings and back again, 1,600 show its
 /// sessions on every face, 800 run its commands, 100 see to what killed senders and programs leave. What explains and
 /// corrects with a look: 4,000, of which 1,400 are timelines, drawn for three places, 700 comments on diffs, 900 the inbox
-/// and who is told of it, 300 what is played back, 400 keys and progress.)
-const LINES_OF_CODE: usize = 72_500;
+/// and who is told of it, 300 what is played back, 400 keys and progress. The same on all faces, played back on the page and
+/// moved in time on the screen: 900; a root from a list, with homes and caches of agents' own: 700; slots: 100.)
+const LINES_OF_CODE: usize = 74_200;
 
 #[test]
 fn the_house_grows_only_where_somebody_says_so() {

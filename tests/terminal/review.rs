@@ -94,10 +94,9 @@ async fn a_comment_on_a_subagents_branch_sent_in_the_third_of_its_six_calls_is_i
         return;
     }
     let ground = Ground::new();
-    // Its worktree is its own: what it waits for stands in the project.
     let model = ground.scripted("review_branch");
     let terminal = ground.midturn(USUAL, &["run", "--no-sandbox", "--model", &model, "Go."]);
-    let is_third = |line: &String| line.contains("worker-3") && line.contains(" running ");
+    let is_third = |line: &String| line.contains("go-3") && line.contains(" running ");
     // Who works is above who waits.
     terminal.wait_until("its third", |screen| screen.iter().any(|line| line.contains("go-3"))).await;
     terminal.send(&["M-1"]);

@@ -33,6 +33,7 @@ fn examples() -> Vec<(String, Value)> {
         of("providers.local.query.api-version", json!("preview")),
         of("providers.local.reasoning_effort", json!("low")),
         of("providers.anthropic.thinking_budget", json!(4_000)),
+        of("sandbox.commands", json!(16)),
         of("sandbox.tier", json!("bubblewrap")),
     ]
 }

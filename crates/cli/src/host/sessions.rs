@@ -4,26 +4,23 @@ mod asked;
 
 use std::sync::{Arc, OnceLock};
 
-use async_trait::async_trait;
 use midturn_core::engine::ports::archive::{SessionRecord, SessionSummary, TakenUp};
-use midturn_core::engine::ports::{Archive, Diff, Merge, Observer, SessionJournal, Store};
-use midturn_core::engine::{Attached, Slots, SpawnError, Templates};
+use midturn_core::engine::ports::{Observer, SessionJournal, Store};
+use midturn_core::engine::{Attached, Slots};
 use midturn_core::fail;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_server::feed::Follower;
-use midturn_server::{Entered, Feed, Host, HostError, Joined, Live, Metrics, NewAgent, Script};
+use midturn_server::{Feed, HostError, Live, Metrics};
 use midturn_tools::leftovers;
 use midturn_tools::sandbox::Sandbox;
 use midturn_tools::workplace::{Listener, Wishes};
-use midturn_wire::replay::Played;
-use midturn_wire::session::{NewSession, Remove, Removed};
 use parking_lot::Mutex;
 
+use super::carry;
 use super::holding::Holding;
 use super::joined::JoinedSessions;
 use super::living::Living;
 use super::safety::Safety;
-use super::{carry, what_if};
 use crate::args::LayerArgs;
 use crate::config::Config;
 use crate::env::Env;

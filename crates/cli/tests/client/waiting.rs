@@ -86,6 +86,7 @@ fn what_waits_in_all_sessions_that_live_is_a_line_each_with_the_newest_request_f
             requests: &LOOKS,
             status: 0,
             out: "w asks: bash: rm -r x (s-1)\n\
+                  b could not be merged: conflicts in a.txt, b‹U+001B›[31m.txt (s-2)\n\
                   lead asks: bash: make (s-2)\n\
                   w asks: bash: ls (s-1)\n\
                   a failed: overloaded (s-2)\n\
@@ -113,7 +114,9 @@ fn programs_get_the_same_as_json() {
         answers: rows,
         requests: &LOOKS[..3],
         status: 0,
-        out: "{\"waiting\":[{\"agent\":\"lead\",\"id\":\"lead asks 3000000 c1\",\"line\":\"lead asks: bash: make\",\
+        out: "{\"waiting\":[{\"agent\":\"b\",\"id\":\"b conflict 1\",\"line\":\"b could not be merged: conflicts in a.txt, \
+              b‹U+001B›[31m.txt\",\"session\":\"s-2\",\"since\":104.0,\"what\":\"conflict\",\"words\":\"a.txt, b‹U+001B›[31m.txt\"},\
+              {\"agent\":\"lead\",\"id\":\"lead asks 3000000 c1\",\"line\":\"lead asks: bash: make\",\
               \"session\":\"s-2\",\"since\":103.0,\"what\":\"asks\",\"words\":\"bash: make\"},\
               {\"agent\":\"a\",\"id\":\"a failed 1\",\"line\":\"a failed: overloaded\",\"session\":\"s-2\",\
               \"what\":\"failed\",\"words\":\"overloaded\"}]}\n",

@@ -162,7 +162,7 @@ fn the_schema_of_the_configuration_has_every_key() {
         }
     }
     let description = schema["properties"]["sandbox"]["properties"]["memory"]["description"].as_str();
-    assert_eq!(description, Some("its memory"));
+    assert!(description.is_some_and(|text| text.starts_with("its memory")), "{description:?}");
     assert_eq!(schema["properties"]["sandbox"]["properties"]["tier"]["enum"][2], "bubblewrap");
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use midturn_core::engine::SpawnError;
 use midturn_core::engine::ports::{Archive, Diff, Merge};
+use midturn_core::engine::{SpawnError, Templates};
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_server::{Entered, Host, HostError, Joined, Live, NewAgent, Script};
 use midturn_wire::replay::Played;

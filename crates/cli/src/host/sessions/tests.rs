@@ -8,6 +8,7 @@ use midturn_conformance::around::{Around, Layer};
 use midturn_core::engine::ports::{Commit, Transaction};
 use midturn_core::rules::event::EventKind;
 use midturn_core::rules::time::Span;
+use midturn_server::Host as _;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

@@ -26,8 +26,8 @@ fn shift(message: &str, by: i64) -> Shift {
 fn nothing_spared() -> Box<Played> {
     let events = || replay::Events { events: Vec::new() };
     let spared = replay::Spared { calls: 1, files: vec!["a.rs".to_owned()], tokens: -3 };
-    let (before, after) = (events(), events());
-    Box::new(Played::of(&replay::Played { before, after, changes: vec!["w: call c1: x".to_owned()], spared }))
+    let (before, after, changes) = (events(), events(), vec!["w: call c1: x".to_owned()]);
+    Box::new(Played::of(&replay::Played { name: None, before, after, changes, spared }))
 }
 
 fn chosen(tried: &Tried) -> Option<&str> {
