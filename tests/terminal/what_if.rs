@@ -29,12 +29,12 @@ async fn a_message_moved_in_a_replay_shows_both_timelines_and_what_differs_as_re
     terminal.send(&["+", "Right", "Right"]);
     terminal.sees("Moved by +1.2s (Enter plays): lead to worker").await;
     terminal.send(&["Enter"]);
-    let screen = terminal.sees("With the message +1.2s").await;
-    assert!(has(&screen, "As it was") && has(&screen, "what if"), "{screen:#?}");
-    assert!(has(&screen, "As many calls, and as many tokens") || has(&screen, "spared"), "{screen:#?}");
     let says = ground.says(&["replay", "--shift", "fix=+1.2s", "played.yaml"]);
     let changes: Vec<&str> = says.lines().filter_map(|line| line.strip_prefix("  ")).collect();
-    assert!(changes.len() == 4 && changes.iter().all(|line| has(&screen, line)), "{changes:#?} {screen:#?}");
+    assert_eq!(changes.len(), 4, "{says}");
+    let parts = ["what if", "As many calls, and as many tokens", "As it was", "With the message +1.2s"];
+    let shows = |screen: &[String]| parts.iter().chain(&changes).all(|part| has(screen, part));
+    terminal.wait_until("both timelines and what differs", shows).await;
     // Before the beginning nothing can come, and that is said.
     terminal.types("/shift -3s");
     terminal.send(&["Enter"]);
@@ -42,11 +42,11 @@ async fn a_message_moved_in_a_replay_shows_both_timelines_and_what_differs_as_re
     // Two more timelines, and the way back to the one and then to the conversation.
     terminal.types("/shift -1s");
     terminal.send(&["Enter"]);
-    let screen = terminal.sees("With the message -1s").await;
-    assert!(has(&screen, "1 call spared"), "{screen:#?}");
+    let spared = |screen: &[String]| has(screen, "With the message -1s") && has(screen, "1 call spared");
+    terminal.wait_until("what is spared", spared).await;
     terminal.send(&["Escape"]);
-    let screen = terminal.sees("timeline of all").await;
-    assert!(!has(&screen, "As it was"), "{screen:#?}");
+    let one = |screen: &[String]| has(screen, "timeline of all") && !has(screen, "As it was");
+    terminal.wait_until("one timeline again", one).await;
     terminal.send(&["Escape"]);
     terminal.sees("Esc closes").await;
     terminal.send(&["Escape"]);
