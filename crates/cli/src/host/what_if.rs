@@ -102,7 +102,7 @@ mod tests {
             let played = plays(by).unwrap();
             let options = Options { json: true, shift: vec![by.parse().unwrap()], ..Options::default() };
             let (mut out, mut err) = (Vec::new(), Vec::new());
-            midturn_scenario::replay(&[path.clone()], &options, &mut out, &mut err).unwrap();
+            midturn_scenario::replay(std::slice::from_ref(&path), &options, &mut out, &mut err).unwrap();
             let out = String::from_utf8(out).unwrap();
             let (here, there): (Vec<&str>, Vec<&str>) =
                 (played.after.events.iter().map(|event| event.get()).collect(), out.lines().collect());

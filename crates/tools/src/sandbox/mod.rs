@@ -138,7 +138,7 @@ pub struct Own {
 pub struct Cache {
     /// The person's.
     pub at: PathBuf,
-    /// A folder of the agent's, for what is changed: see [`upper`].
+    /// A folder of the agent's, for what is changed.
     pub above: PathBuf,
 }
 
