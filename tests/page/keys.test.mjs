@@ -20,6 +20,12 @@ async function keys(page) {
   await page.getByRole('button', { name: 'Keys', exact: true }).click();
 }
 
+/** Closes the dialog: what lies below it can't be written in before it is gone. */
+async function closes(page) {
+  await page.keyboard.press('Escape');
+  await until('the dialog is closed', async () => (await dialog(page).count()) === 0);
+}
+
 /** Gives an action this key; the dialog is open. */
 async function choose(page, does, key) {
   const button = change(page, does);
@@ -34,7 +40,7 @@ test('another key sends, the browser keeps that, and all go back to what they we
     await choose(page, 'new line', 'Control+j');
     await choose(page, 'send as the mode says', 'Control+Enter');
     await shows(page, 'Ctrl+Enter');
-    await page.keyboard.press('Escape');
+    await closes(page);
     await page.getByText('Ctrl+Enter sends, Ctrl+J is a new line').waitFor();
     await page.reload();
     await page.getByText('Ctrl+Enter sends, Ctrl+J is a new line').waitFor();
@@ -48,7 +54,7 @@ test('another key sends, the browser keeps that, and all go back to what they we
     await keys(page);
     await dialog(page).getByRole('button', { name: 'As they were' }).click();
     await shows(page, 'Enter');
-    await page.keyboard.press('Escape');
+    await closes(page);
     await composer(page).fill('three');
     await composer(page).press('Enter');
     await says(page, 'Heard again.');
@@ -74,8 +80,7 @@ test('a key that can not be is refused with the reason, and what held goes on to
     await shows(page, 'Escape');
     await choose(page, 'close what is open; else stop the agent', 'F8');
     await shows(page, 'F8');
-    await page.keyboard.press('Escape');
-    await until('the dialog is closed', async () => (await dialog(page).count()) === 0);
+    await closes(page);
     await composer(page).press('Escape');
     await composer(page).press('F8');
     await until('the stop', async () => (await ground.events(session, 'stop_requested')).length === 1);
