@@ -60,6 +60,16 @@ async function isWhole(page, state) {
   await page.setViewportSize({ width: 1280, height: 800 });
 }
 
+/** The comment on `open();` is on its way; it is read in the middle of the calls, and obeyed. */
+async function isRead(page, ground) {
+  await below(page, 'open();').getByText('⚡ Will inject ASAP (may skip tools)').waitFor();
+  ground.write('b3');
+  await below(page, 'open();').getByText(/✓ Message injected after bash at C, 3 calls skipped, .* · answered/).waitFor();
+  await below(page, 'open();').getByText('It said: I load it.').waitFor();
+  await tab(page, 'Conversation');
+  await log(page).getByText('It loads now.', { exact: true }).waitFor();
+}
+
 test('a comment on a line, sent in the third of six calls, is in the next request with file, line and code, and the calls behind it do not run', () =>
   shown(SIX, async ({ page, ground, session }) => {
     await log(page).locator('pre.tail', { hasText: 'b3 begun' }).waitFor();
@@ -72,12 +82,7 @@ test('a comment on a line, sent in the third of six calls, is in the next reques
     await page.getByLabel('Mode').selectOption({ label: 'Sooner' });
     await diff(page).getByText('⚡ Will inject ASAP (may skip tools)').waitFor();
     await diff(page).getByRole('button', { name: 'Send 2 comments' }).click();
-    await below(page, 'open();').getByText('⚡ Will inject ASAP (may skip tools)').waitFor();
-    ground.write('b3');
-    await below(page, 'open();').getByText(/✓ Message injected after bash at C, 3 calls skipped, .* · answered/).waitFor();
-    await below(page, 'open();').getByText('It said: I load it.').waitFor();
-    await tab(page, 'Conversation');
-    await log(page).getByText('It loads now.', { exact: true }).waitFor();
+    await isRead(page, ground);
 
     const status = Object.fromEntries((await ground.events(session, 'tool_finished')).map(({ tool, status }) => [tool, status]));
     assert.deepEqual(status, { b1: 'completed', b2: 'completed', b3: 'completed', b4: 'skipped', b5: 'skipped', b6: 'skipped', c1: 'completed' });
@@ -185,12 +190,7 @@ test("a comment on a subagent's branch, sent in the third of its six calls, is i
       await commented(page, 'main.rs:2', 'Say load here, not open.');
       await page.getByLabel('Mode').selectOption({ label: 'Sooner' });
       await diff(page).getByRole('button', { name: 'Send 1 comment', exact: true }).click();
-      await below(page, 'open();').getByText('⚡ Will inject ASAP (may skip tools)').waitFor();
-      ground.write('b3');
-      await below(page, 'open();').getByText(/✓ Message injected after bash at C, 3 calls skipped, .* · answered/).waitFor();
-      await below(page, 'open();').getByText('It said: I load it.').waitFor();
-      await tab(page, 'Conversation');
-      await log(page).getByText('It loads now.', { exact: true }).waitFor();
+      await isRead(page, ground);
     });
     const status = Object.fromEntries((await ground.events(session, 'tool_finished')).filter(({ agent }) => agent === 'worker').map(({ tool, status }) => [tool, status]));
     assert.deepEqual(status, { b1: 'completed', b2: 'completed', b3: 'completed', b4: 'skipped', b5: 'skipped', b6: 'skipped', c1: 'completed' });

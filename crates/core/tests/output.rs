@@ -3,39 +3,21 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod caller;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use midturn_core::engine::ports::*;
 use midturn_core::engine::{AgentSpec, Coordinator, ToolSet};
-use midturn_core::rules::conversation::{Block, Reply, StopReason, ToolUse, Usage};
+use midturn_core::rules::conversation::ToolUse;
 use midturn_core::rules::event::{Event, LiveEvent, LiveKind};
-use midturn_core::rules::id::{AgentName, CallId, SessionId};
+use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::record::Line;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Calls the tool once.
-struct Caller;
-
-#[async_trait]
-impl ModelFactory for Caller {
-    async fn model(&self, _: &AgentName, _: &str) -> Result<Box<dyn Model>, ModelFailure> {
-        Ok(Box::new(Self))
-    }
-}
-
-#[async_trait]
-impl Model for Caller {
-    async fn call(&mut self, request: Request<'_>) -> Result<Reply, ModelFailure> {
-        let call = ToolUse { id: CallId::new("c"), name: "say".into(), input: serde_json::json!({}) };
-        let (block, stop_reason) = match request.call {
-            1 => (Block::ToolUse(call), StopReason::ToolUse),
-            _ => (Block::Text("done".to_owned()), StopReason::EndTurn),
-        };
-        Ok(Reply { blocks: vec![block], stop_reason, usage: Usage::default() })
-    }
-}
+use caller::Caller;
 
 /// Says its pieces, waits until it is cut and returns no text.
 struct Say {
@@ -82,7 +64,7 @@ async fn cut(pieces: &[&str], say: fn(&dyn OutputSink, &str)) -> [String; 2] {
         (Arc::<Heard>::default(), Arc::<Notify>::default(), Arc::<KeepingStore>::default());
     let pieces = pieces.iter().map(|piece| (*piece).to_owned()).collect();
     let tools = ToolSet::new(vec![Arc::new(Say { pieces, say, said: said.clone() })]);
-    let builder = Coordinator::builder(Arc::new(Caller), Arc::new(tools));
+    let builder = Coordinator::builder(Arc::new(Caller("say")), Arc::new(tools));
     let coordinator = builder.store(store.clone()).observer(heard.clone()).start().await.unwrap();
     let worker = AgentName::new("worker").unwrap();
     let spec = AgentSpec { prompt: Some("go".into()), ..AgentSpec::new(worker, "caller") };

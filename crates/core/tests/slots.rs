@@ -3,40 +3,22 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod caller;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use midturn_core::engine::ports::*;
 use midturn_core::engine::{ActivityKind, AgentSpec, Coordinator, Message, Slots, ToolSet};
-use midturn_core::rules::conversation::{Block, Reply, StopReason, ToolStatus, ToolUse, Usage};
+use midturn_core::rules::conversation::{ToolStatus, ToolUse};
 use midturn_core::rules::event::{Event, EventKind, Scope};
-use midturn_core::rules::id::{AgentName, CallId};
+use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::{Sender, Urgency};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Calls the tool once, then is done.
-struct Caller;
-
-#[async_trait]
-impl ModelFactory for Caller {
-    async fn model(&self, _: &AgentName, _: &str) -> Result<Box<dyn Model>, ModelFailure> {
-        Ok(Box::new(Self))
-    }
-}
-
-#[async_trait]
-impl Model for Caller {
-    async fn call(&mut self, request: Request<'_>) -> Result<Reply, ModelFailure> {
-        let call = ToolUse { id: CallId::new("c"), name: "hold".into(), input: serde_json::json!({}) };
-        let (block, stop_reason) = match request.call {
-            1 => (Block::ToolUse(call), StopReason::ToolUse),
-            _ => (Block::Text("done".to_owned()), StopReason::EndTurn),
-        };
-        Ok(Reply { blocks: vec![block], stop_reason, usage: Usage::default() })
-    }
-}
+use caller::Caller;
 
 /// A command that runs until it is let go.
 #[derive(Default)]
@@ -96,7 +78,7 @@ impl House {
     async fn new(slots: &Slots) -> Self {
         let (hold, told) = (Arc::<Hold>::default(), Arc::<Told>::default());
         let tools = ToolSet::new(vec![Arc::new(HoldTool(hold.clone()))]);
-        let builder = Coordinator::builder(Arc::new(Caller), Arc::new(tools)).slots(slots.clone());
+        let builder = Coordinator::builder(Arc::new(Caller("hold")), Arc::new(tools)).slots(slots.clone());
         let coordinator = builder.observer(told.clone()).start().await.unwrap();
         Self { hold, told, coordinator }
     }

@@ -39,6 +39,11 @@ impl Queue {
         *self = Self { waits: None, came: Some(slot) };
     }
 
+    /// The slot that came. Whoever takes it starts a call in it or lets it go: nobody rests on one.
+    pub(super) fn take(&mut self) -> Option<Slot> {
+        self.came.take()
+    }
+
     /// Nothing waits any more.
     pub(super) fn leave(&mut self) {
         *self = Self::default();
@@ -46,8 +51,13 @@ impl Queue {
 }
 
 impl Driver {
-    /// Keeps the calls that have a slot or need none. For the first of the others one is waited for.
-    pub(super) fn with_slots(&mut self, calls: Vec<(usize, ToolUse)>) -> Vec<Starting> {
+    /// Keeps the calls that have a slot, the one that `came` for the first of them, or need none. For the first of the
+    /// others one is waited for.
+    pub(super) fn with_slots(
+        &mut self,
+        mut came: Option<Slot>,
+        calls: Vec<(usize, ToolUse)>,
+    ) -> Vec<Starting> {
         let Some(slots) = self.session.slots.clone() else {
             return calls.into_iter().map(|(index, call)| (index, call, None)).collect();
         };
@@ -55,7 +65,7 @@ impl Driver {
         for (index, call) in calls {
             if !self.tool(&call).is_some_and(|tool| tool.traits(&call).command) {
                 starting.push((index, call, None));
-            } else if let Some(slot) = self.bench.queue.came.take().or_else(|| slots.free()) {
+            } else if let Some(slot) = came.take().or_else(|| slots.free()) {
                 starting.push((index, call, Some(slot)));
             } else if !self.bench.queue.is_waiting() {
                 self.waits_for(&slots, &call);

@@ -132,6 +132,7 @@ impl Driver {
     }
 
     async fn start(&mut self, calls: Vec<usize>) {
+        let came = self.bench.queue.take();
         if calls.is_empty() {
             return;
         }
@@ -144,7 +145,7 @@ impl Driver {
             calls.into_iter().filter_map(|index| Some((index, self.asked(index)?.clone()))).collect();
         let mut draft = Draft::default();
         let admitted = self.admit(&mut draft, asked);
-        let starting = self.with_slots(admitted);
+        let starting = self.with_slots(came, admitted);
         for (index, call, _) in &starting {
             let batch = self.run.tools().map_or(0, |turn| turn.batch(*index));
             let (tool, name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
