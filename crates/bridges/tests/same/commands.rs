@@ -130,15 +130,15 @@ fn statement(dice: &mut Dice, depth: usize) -> String {
             inner(dice, depth),
             dice.below(256)
         ),
-        10 => format!("( {} ); echo $?", inner(dice, depth)),
+        10 => format!("( {} ); echo $?", subshell(dice, depth)),
         11 => format!("if {}; then {}; else {}; fi", test(dice), inner(dice, depth), inner(dice, depth)),
         12 => format!("for i in 1 {} 3; do {}; done", word(dice), inner(dice, depth)),
         13 => format!(
             "{{ {}; }} 2>&1 | {}",
-            inner(dice, depth),
+            subshell(dice, depth),
             dice.of(&["cat", "sort", "wc -c", "sort -r", "head -2"])
         ),
-        _ => format!("echo \"$( {}; )\"", inner(dice, depth)),
+        _ => format!("echo \"$( {}; )\"", subshell(dice, depth)),
     }
 }
 
@@ -146,6 +146,13 @@ fn inner(dice: &mut Dice, depth: usize) -> String {
     let made = statement(dice, depth - 1);
     // A here document in a nested place needs its own line ends.
     if made.contains("<<") { "echo nested".to_owned() } else { made }
+}
+
+/// A shell that gets SIGINT from one that it has forked dies of it, or, once it waits for that one, goes on: bash
+/// takes the signal as meant for the other. So such a command differs from itself.
+fn subshell(dice: &mut Dice, depth: usize) -> String {
+    let made = inner(dice, depth);
+    if made.contains("kill -INT") { "echo nested".to_owned() } else { made }
 }
 
 fn word(dice: &mut Dice) -> &'static str {
