@@ -24,7 +24,7 @@ async fn a_session_that_goes_on_finds_worktree_branch_and_start() {
     let workplace = project.resumed();
     assert_eq!(workplace.branch(&name("w")).as_deref(), Some("midturn/s1/w"), "before it has run");
     let diff = workplace.diff(&name("w")).await.unwrap();
-    assert!(diff.patch.contains("+committed\n") && diff.patch.contains("+x\n"), "{}", diff.patch);
+    assert!(diff.patch.contains("+committed\n") && diff.patch.contains("+x\n"), "{diff:?}");
     assert_eq!(diff.start, project.git(&["rev-parse", "HEAD~"]));
     let Merge::Refused(why) = merge(&workplace).await else { panic!("x.txt is not committed") };
     assert!(why.contains("x.txt"), "{why}");

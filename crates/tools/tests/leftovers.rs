@@ -114,7 +114,7 @@ impl Daemon {
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let said = lines.map(Result::unwrap).filter(|line| line == "ready").take(ready).count();
         assert_eq!(said, ready, "{command}");
-        let (tree, supervisors) = (mark.hold(), mark.hold_supervisors());
+        let (tree, supervisors) = (mark.hold(), mark.hold_all_above());
         assert!(!tree.is_empty() && !supervisors.is_empty());
         Self { child, mark, tree, supervisors }
     }

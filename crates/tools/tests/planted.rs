@@ -85,7 +85,7 @@ fn a_supervisor_that_ignores_the_pipe_keeps_its_tree_when_the_daemon_dies() {
     let mark = Mark::new();
     let mut victim = start("supervisor_ignores_pipe", "run", &mark);
     until_ready(&mut victim);
-    let (tree, supervisors) = (mark.hold(), mark.hold_supervisors());
+    let (tree, supervisors) = (mark.hold(), mark.hold_all_above());
     victim.kill().unwrap();
     victim.wait().unwrap();
     assert!(!tree.is_empty() && !supervisors.is_empty());

@@ -225,7 +225,7 @@ fn our_death_by_sigkill_ends_every_tree_of_ours() {
         let mark = Mark::new();
         let mut victim = victim_at_work(PARENT, kind.as_str(), &mark);
         let mut held = mark.hold();
-        held.extend(mark.hold_supervisors());
+        held.extend(mark.hold_all_above());
         assert!(held.len() >= 4, "{kind:?}: {:?}", mark.alive());
         victim.kill().unwrap();
         victim.wait().unwrap();

@@ -108,7 +108,7 @@ async fn our_death_by_sigkill_ends_every_tree_in_every_sandbox() {
         let mark = Mark::new();
         let mut victim = victim_at_work(VICTIM, &number.to_string(), &mark);
         let mut held = mark.hold();
-        held.extend(mark.hold_supervisors());
+        held.extend(mark.hold_all_above());
         assert!(held.len() >= 4, "{}: {:?}", sandbox.in_force(), mark.alive());
         victim.kill().unwrap();
         victim.wait().unwrap();

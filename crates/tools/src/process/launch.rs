@@ -1,31 +1,32 @@
-//! Starts a supervisor: a socket, a pipe, one child, nothing inherited besides.
+//! Starts a supervisor, forked by a holder or executed: a socket, a pipe, nothing inherited besides.
 
 use std::fs::File;
 use std::io::{self, PipeWriter};
 use std::mem::take;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command as Process;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use nix::sched::{CloneFlags, unshare};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tokio::process::Child;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
+use super::holders::{Holder, Needs};
 use super::running::Running;
 use super::supervise::{SUPERVISE, Supervision};
 use super::table::is_dead_by;
-use super::wire::{LaunchOrder, send_head};
+use super::wire::{LaunchOrder, Role, Setting, encode, send_head};
 use super::{Command, RunError, Supervisor};
 use crate::mark::Mark;
 use crate::planted;
 use crate::sandbox::cgroup::Group;
 use crate::sandbox::stand_in::StandIns;
-use crate::sandbox::upper::Uppers;
 use crate::sandbox::{Prepared, Sandbox};
 
 /// A supervisor that was started and waits for its order. The doors of the command's cgroups
@@ -45,12 +46,19 @@ const LAST_WAIT: Duration = Duration::from_secs(10);
 pub(super) struct Holds {
     pub(super) group: Option<Group>,
     stand_ins: StandIns,
-    uppers: Uppers,
+    pub(super) holder: Option<Arc<Holder>>,
     /// Alive as long as anything of the command is, unless the command is over.
     supervisor: Option<OwnedFd>,
 }
 
 impl Holds {
+    /// Waits for the end of process 1 of a namespace, which is that of all in it. False: there is none, or it goes on.
+    pub(super) async fn is_namespace_dead(&mut self) -> bool {
+        let Some(first) = self.supervisor.take().filter(|_| self.holder.is_some()) else { return false };
+        let is_dead = spawn_blocking(move || is_dead_by(&first, LAST_WAIT)).await;
+        is_dead.is_ok_and(|is_dead| is_dead.is_ok_and(|is_dead| is_dead))
+    }
+
     /// Nothing of the command is alive. The group is removed behind our back: the system may
     /// take milliseconds, and what is empty harms nobody.
     pub(super) fn over(mut self) {
@@ -65,7 +73,7 @@ impl Drop for Holds {
     /// When nobody waits any more the tree is being ended behind our back; until it has come
     /// to that, what is taken away here could be used by it.
     fn drop(&mut self) {
-        let mine = (self.group.take(), take(&mut self.stand_ins), take(&mut self.uppers));
+        let mine = (self.group.take(), take(&mut self.stand_ins), self.holder.take());
         let Some(supervisor) = self.supervisor.take() else { return };
         let wait = move || {
             // However it ends: what can't be taken away stays, and is harmless.
@@ -77,9 +85,8 @@ impl Drop for Holds {
     }
 }
 
-/// Starts a supervisor from a thread of its own, for three reasons: executing a program holds
-/// its thread for a while, a new PID namespace is a property of the thread that asks for it and
-/// can't be taken back, and a sandbox has to look at files. `None`: the system refuses a namespace.
+/// Starts a supervisor from a thread of its own: executing a program holds its thread for a while, a holder has to be
+/// waited for, and a sandbox has to look at files. `None`: the system refuses a namespace.
 pub(super) async fn launch(
     supervisor: &Supervisor,
     supervision: Supervision,
@@ -102,39 +109,63 @@ fn start(
     supervision: Supervision,
     command: &Command,
 ) -> Result<Option<Launched>, RunError> {
-    let no_sandbox = |error: io::Error| RunError::NoSandbox(error.to_string());
-    let Supervisor { program, grace, sandbox, mark, .. } = supervisor;
+    let Supervisor { grace, sandbox, .. } = supervisor;
     let (confinement, folder) = (command.confinement.as_deref(), &command.folder);
     let prepared = sandbox.as_ref().map(|sandbox| sandbox.prepare(confinement, folder)).transpose();
-    let Prepared { wrapper, orders, stand_ins, uppers } = prepared.map_err(no_sandbox)?.unwrap_or_default();
+    let Prepared { wrapper, orders, anew, ground, stand_ins } =
+        prepared.map_err(no_sandbox)?.unwrap_or_default();
     let (words, environment) = (command.words.clone(), supervisor.environment(command));
     let order =
-        LaunchOrder { supervision, grace: *grace, words, environment, sandbox: orders, doors: Vec::new() };
-    let order = order.encode().map_err(no_sandbox)?;
+        LaunchOrder { grace: *grace, words, environment, folder: folder.clone(), anew, doors: Vec::new() };
+    let setting = Setting { supervision, sandbox: orders };
     let (ours, theirs) = UnixStream::pair()?;
     let (output, writer) = io::pipe()?;
-    let mut process = process(program, wrapper, &writer)?;
+    let mut holds = Holds { group: None, stand_ins, holder: None, supervisor: None };
+    let (order, child) = if supervision.is_held() {
+        let needs = Needs { setting, ground };
+        let Some(first) = supervisor.holders.start(supervisor, needs, &theirs, &writer)? else {
+            return Ok(None);
+        };
+        (holds.holder, holds.supervisor) = (Some(first.holder), Some(first.hold));
+        (encode(&order), None)
+    } else {
+        let child = execute(supervisor, wrapper, folder, theirs, writer)?;
+        let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        holds.supervisor = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        (encode(&Role::Supervisor(setting, order)), Some(child))
+    };
+    let order = order.map_err(no_sandbox)?;
+    // Made while it starts.
+    holds.group = sandbox.as_ref().map_or(Ok(None), Sandbox::group).map_err(no_sandbox)?;
+    let doors = holds.group.as_ref().map_or(Ok(Vec::new()), Group::doors).map_err(no_sandbox)?;
+    let doors: Vec<_> = doors.iter().map(AsFd::as_fd).collect();
+    // One that is gone already is noticed when its report is read.
+    let _gone = send_head(&ours, order.len(), &doors);
+    let running = Running::new(child, ours, output.into())?;
+    Ok(Some(Launched { running, order, holds }))
+}
+
+fn no_sandbox(error: io::Error) -> RunError {
+    RunError::NoSandbox(error.to_string())
+}
+
+fn execute(
+    supervisor: &Supervisor,
+    wrapper: Option<Process>,
+    folder: &Path,
+    control: UnixStream,
+    writer: PipeWriter,
+) -> io::Result<Child> {
+    let mut process = process(&supervisor.program, wrapper, &writer)?;
     process
         .arg(SUPERVISE)
         .current_dir(folder)
         .env_clear()
-        .envs(mark.as_ref().map(Mark::entry))
+        .envs(supervisor.mark.as_ref().map(Mark::entry))
         .envs(planted::handed_on())
-        .stdin(OwnedFd::from(theirs))
+        .stdin(OwnedFd::from(control))
         .stderr(writer);
-    if supervision == Supervision::Namespace && unshare(CloneFlags::CLONE_NEWPID).is_err() {
-        return Ok(None);
-    }
-    let child = tokio::process::Command::from(process).spawn()?;
-    let supervisor = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
-    let supervisor = supervisor.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    // Made while the sandbox is being built.
-    let group = sandbox.as_ref().map_or(Ok(None), Sandbox::group).map_err(no_sandbox)?;
-    let doors = group.as_ref().map_or(Ok(Vec::new()), Group::doors).map_err(no_sandbox)?;
-    // One that is gone already is noticed when its report is read.
-    let _gone = send_head(&ours, order.len(), &doors);
-    let running = Running::new(child, ours, output.into())?;
-    Ok(Some(Launched { running, order, holds: Holds { group, stand_ins, uppers, supervisor } }))
+    tokio::process::Command::from(process).spawn()
 }
 
 /// In a wrapper the program itself goes in as an open file, in the place of standard output:

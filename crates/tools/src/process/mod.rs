@@ -4,6 +4,7 @@
 //! Nothing in here knows of tools, models or paths.
 
 mod complaint;
+mod holders;
 mod launch;
 mod running;
 mod supervise;
@@ -23,6 +24,7 @@ pub use self::supervise::{SUPERVISE, Supervision, supervise_main};
 pub use self::wire::ExitStatus;
 
 use self::complaint::Complaint;
+use self::holders::Holders;
 use self::launch::Launched;
 use self::wire::Report;
 use crate::mark::{MARK, Mark, Purpose};
@@ -90,6 +92,9 @@ pub enum RunError {
     /// The supervisor ended without a report.
     #[error("the command's supervisor was killed; what the command started may still be running")]
     SupervisorLost,
+    /// As before, and it was process 1 of a namespace.
+    #[error("the command's supervisor was killed from outside, and with it all that the command had started")]
+    SupervisorKilled,
 }
 
 /// Starts commands under supervisors, and remembers which kind of supervision can be had, for all
@@ -101,6 +106,7 @@ pub struct Supervisor {
     supervision: Arc<Mutex<Supervision>>,
     mark: Option<Mark>,
     sandbox: Option<Sandbox>,
+    holders: Arc<Holders>,
 }
 
 impl Supervisor {
@@ -125,7 +131,8 @@ impl Supervisor {
             Supervision::UserNamespace
         };
         let supervision = Arc::new(Mutex::new(best));
-        Self { program: program.into(), grace: Self::GRACE, supervision, mark: None, sandbox: None }
+        let (program, holders) = (program.into(), Arc::default());
+        Self { program, grace: Self::GRACE, supervision, mark: None, sandbox: None, holders }
     }
 
     /// With another grace between SIGTERM and SIGKILL; counted in whole milliseconds.
@@ -141,6 +148,7 @@ impl Supervisor {
     #[must_use]
     pub fn of_session(mut self, session: &SessionId) -> Self {
         self.mark = Mark::new(session.as_str(), Purpose::Command).ok();
+        self.holders = Arc::default();
         self
     }
 
@@ -212,15 +220,19 @@ impl Supervisor {
         output: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<Option<Ended>, RunError> {
         let launched = launch::launch(self, supervision, command).await?;
-        let Some(Launched { running, order, holds }) = launched else { return Ok(None) };
+        let Some(Launched { running, order, mut holds }) = launched else { return Ok(None) };
         let mut complaint = Complaint::new(self.sandbox.is_some(), output);
         let ended =
             running.until_end(&order, command.timeout, cancel, &mut |bytes| complaint.hear(bytes)).await;
         let exceeded = holds.group.as_ref().and_then(Group::exceeded);
         let (report, cause) = match ended {
             Ok(ended) => ended,
+            Err(RunError::SupervisorLost) if holds.is_namespace_dead().await => {
+                return Err(RunError::SupervisorKilled);
+            }
             Err(error) => return Err(complaint.words().map_or(error, RunError::NoSandbox)),
         };
+        let holder = holds.holder.clone();
         holds.over();
         match report {
             Report::Ended { status, left_running, outgrown, full } => {
@@ -238,6 +250,12 @@ impl Supervisor {
             }
             Report::NotLocked(why) => Err(RunError::NoSandbox(complaint.words().unwrap_or(why))),
             Report::Unavailable => Ok(None),
+            Report::Stale(place) => {
+                if let Some(holder) = &holder {
+                    self.holders.forget(holder);
+                }
+                Err(RunError::NoSandbox(format!("{} is moved or replaced again and again", place.display())))
+            }
         }
     }
 

@@ -26,7 +26,8 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// A supervisor at work. Dropping it closes the control socket, which ends the tree.
 pub(super) struct Running {
-    _child: Child,
+    /// One that was executed, reaped by the runtime.
+    _child: Option<Child>,
     control: UnixStream,
     output: pipe::Receiver,
 }
@@ -34,7 +35,7 @@ pub(super) struct Running {
 impl Running {
     /// Of our end of the control socket, and of what the command writes. Within a runtime.
     pub(super) fn new(
-        child: Child,
+        child: Option<Child>,
         control: std::os::unix::net::UnixStream,
         output: OwnedFd,
     ) -> io::Result<Self> {

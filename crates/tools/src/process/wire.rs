@@ -1,16 +1,20 @@
 //! What the two sides of the control socket say to each other.
 //!
-//! We send the length of the launch order, with the doors of the command's cgroups, then the order
-//! itself, as JSON, and later, at most, the end of the stream or a byte: both mean "end the tree".
-//! The supervisor answers with one report, a line of JSON. Nothing else is ever sent, so neither
+//! A message is its length, with descriptors, then so many bytes of JSON. Whoever is to look after a command gets one
+//! (the order, with the doors of the command's cgroups), and later, at most, the end of the stream or a byte: both
+//! mean "end the tree". It answers with one report, a line. Nothing else is ever sent there, so neither
 //! side can wait for the other's reader. The command travels here and not on the supervisor's
 //! command line or in its environment, so that nobody who looks for the command finds the supervisor.
+//!
+//! A seed and its holders are asked by messages, and answer each by one.
 
 use std::ffi::OsString;
-use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -23,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{SUPERVISE, Supervision};
 use crate::sandbox::InMemory;
+use crate::sandbox::mount_plan::Step;
 use crate::sandbox::orders::Orders;
 
 /// The longest list of words. The kernel takes no longer word than 128 KiB anyway.
@@ -31,8 +36,8 @@ const WORDS_MAX: usize = 136 << 10;
 /// The longest environment. The kernel takes 2 MiB for it and the words together.
 const ENVIRONMENT_MAX: usize = 2 << 20;
 
-/// The longest launch order. As JSON a byte of a word takes up to four.
-const ORDER_MAX: usize = 16 << 20;
+/// The longest message. As JSON a byte of a word takes up to four.
+const MESSAGE_MAX: usize = 16 << 20;
 
 /// The longest report: there is room for a path in it.
 pub(crate) const REPORT_MAX: u64 = 16 << 10;
@@ -58,6 +63,8 @@ pub(crate) enum Report {
     Unavailable,
     /// The sandbox could not be built; nothing was executed. In words.
     NotLocked(String),
+    /// This place of the holder's view is not covered any more; nothing was executed.
+    Stale(PathBuf),
 }
 
 impl Report {
@@ -68,33 +75,69 @@ impl Report {
     }
 }
 
+/// What our binary is to be, executed as [`SUPERVISE`] says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Role {
+    /// It forks holders.
+    Seed,
+    /// It looks after one command.
+    Supervisor(Setting, LaunchOrder),
+}
+
+/// What the commands of one holder have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Setting {
+    pub(crate) supervision: Supervision,
+    pub(crate) sandbox: Orders,
+}
+
+/// What a holder has become.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Built {
+    Ready,
+    /// The system refuses its namespaces.
+    Unavailable,
+    /// Its view could not be made. In words.
+    Failed(String),
+}
+
 /// What is to be run, and how.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LaunchOrder {
-    pub(crate) supervision: Supervision,
     pub(crate) grace: Duration,
     pub(crate) words: Vec<OsString>,
     pub(crate) environment: Vec<(OsString, OsString)>,
-    pub(crate) sandbox: Orders,
+    pub(crate) folder: PathBuf,
+    /// What of a held view the command has anew.
+    pub(crate) anew: Vec<Step>,
     /// Of the command's cgroups; they come with the order.
     #[serde(skip)]
     pub(crate) doors: Vec<OwnedFd>,
 }
 
 impl LaunchOrder {
-    pub(crate) fn encode(&self) -> io::Result<Vec<u8>> {
-        let order = serde_json::to_vec(self)?;
-        let is_short = order.len() <= ORDER_MAX;
-        is_short.then_some(order).ok_or_else(|| io::Error::other("there are too many places to protect"))
+    pub(crate) fn receive(control: &File) -> io::Result<Self> {
+        let Message { bytes, carried } = Message::receive(control)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok(Self { doors: carried, ..serde_json::from_slice(&bytes)? })
     }
+}
 
-    /// Read without a buffer, which would keep what is not yet asked for.
-    pub(crate) fn receive(mut control: impl AsFd + Read) -> io::Result<Self> {
-        let (length, doors) = receive_head(&control)?;
-        let mut order = vec![0; length];
-        control.read_exact(&mut order)?;
-        Ok(Self { doors, ..serde_json::from_slice(&order)? })
+impl Role {
+    pub(crate) fn receive(control: &File) -> io::Result<Self> {
+        let Message { bytes, carried } = Message::receive(control)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let mut role = serde_json::from_slice(&bytes)?;
+        if let Self::Supervisor(_, order) = &mut role {
+            order.doors = carried;
+        }
+        Ok(role)
     }
+}
+
+/// As JSON, for a message.
+pub(crate) fn encode(told: &impl Serialize) -> io::Result<Vec<u8>> {
+    let bytes = serde_json::to_vec(told)?;
+    let is_short = bytes.len() <= MESSAGE_MAX;
+    is_short.then_some(bytes).ok_or_else(|| io::Error::other("there are too many places to protect"))
 }
 
 /// Whether the system takes these words and this environment: neither holds a NUL or is too long.
@@ -111,47 +154,73 @@ fn fit<'a>(mut texts: impl Iterator<Item = &'a OsString>, max: usize) -> bool {
     left.is_some()
 }
 
-/// The doors of a command's cgroups, at most.
-const DOORS_MAX: usize = 4;
+/// What a message carries, at most: the doors of a command's cgroups, or a socket and a pipe.
+const CARRIED_MAX: usize = 4;
 
-/// Sends how long the order will be, and the doors with it.
-pub(crate) fn send_head(control: impl AsFd, length: usize, doors: &[OwnedFd]) -> io::Result<()> {
-    let doors: Vec<_> = doors.iter().map(AsFd::as_fd).collect();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DOORS_MAX))];
-    let mut carried = SendAncillaryBuffer::new(&mut space);
-    if !doors.is_empty() && !carried.push(SendAncillaryMessage::ScmRights(&doors)) {
+/// One message.
+pub(crate) struct Message {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) carried: Vec<OwnedFd>,
+}
+
+impl Message {
+    /// Read without a buffer, which would keep what is not yet asked for. `None`: none will come.
+    pub(crate) fn receive(mut control: impl AsFd + Read) -> io::Result<Option<Self>> {
+        let Some((length, carried)) = receive_head(&control)? else { return Ok(None) };
+        let mut bytes = vec![0; length];
+        control.read_exact(&mut bytes)?;
+        Ok(Some(Self { bytes, carried }))
+    }
+
+    pub(crate) fn send(
+        mut control: impl AsFd + Write,
+        bytes: &[u8],
+        carried: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
+        send_head(&control, bytes.len(), carried)?;
+        control.write_all(bytes)
+    }
+}
+
+/// Sends how long the rest will be, and what it carries.
+pub(crate) fn send_head(control: impl AsFd, length: usize, carried: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(CARRIED_MAX))];
+    let mut buffer = SendAncillaryBuffer::new(&mut space);
+    if !carried.is_empty() && !buffer.push(SendAncillaryMessage::ScmRights(carried)) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    sendmsg(control, &[IoSlice::new(&length.to_le_bytes())], &mut carried, SendFlags::NOSIGNAL)?;
+    sendmsg(control, &[IoSlice::new(&length.to_le_bytes())], &mut buffer, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
-fn receive_head(control: impl AsFd) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DOORS_MAX))];
-    let mut carried = RecvAncillaryBuffer::new(&mut space);
+fn receive_head(control: impl AsFd) -> io::Result<Option<(usize, Vec<OwnedFd>)>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(CARRIED_MAX))];
+    let mut buffer = RecvAncillaryBuffer::new(&mut space);
     let mut length = [0; size_of::<usize>()];
     let received = rustix::io::retry_on_intr(|| {
-        recvmsg(control.as_fd(), &mut [IoSliceMut::new(&mut length)], &mut carried, RecvFlags::CMSG_CLOEXEC)
+        recvmsg(control.as_fd(), &mut [IoSliceMut::new(&mut length)], &mut buffer, RecvFlags::CMSG_CLOEXEC)
     });
     let received = received.map_err(|errno| match errno {
         Errno::NOTSOCK => {
-            let what = "is not for people: midturn starts it for each command it runs";
+            let what = "is not for people: midturn starts it for the commands it runs";
             io::Error::other(format!("{SUPERVISE} {what}"))
         }
         errno => errno.into(),
     })?;
-    if received.bytes != length.len() {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+    match received.bytes {
+        0 => return Ok(None),
+        bytes if bytes == length.len() => {}
+        _ => return Err(io::ErrorKind::UnexpectedEof.into()),
     }
     let length = usize::from_le_bytes(length);
-    if length > ORDER_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the launch order is too long"));
+    if length > MESSAGE_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the message is too long"));
     }
-    let rights = carried.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(doors) => Some(doors),
+    let rights = buffer.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(carried) => Some(carried),
         _ => None,
     });
-    Ok((length, rights.flatten().collect()))
+    Ok(Some((length, rights.flatten().collect())))
 }
 
 #[cfg(test)]
@@ -179,6 +248,7 @@ mod tests {
             Report::NotStarted { errno: 2 },
             Report::Unavailable,
             Report::NotLocked("a path:\n".repeat(700)),
+            Report::Stale("/w/.git".into()),
         ] {
             let line = report.line().unwrap();
             assert_eq!(serde_json::from_slice::<Report>(&line).unwrap(), report);
@@ -194,16 +264,15 @@ mod tests {
         let words = vec!["bash".into(), "".into(), "é x".into(), OsString::from_vec(vec![0xff])];
         let environment = vec![("A".into(), "b=c".into()), ("E".into(), "".into())];
         assert!(can_be_handed_over(&words, &environment));
-        let (supervision, grace) = (Supervision::Subreaper, Duration::from_millis(7));
-        let (sandbox, doors) = (Orders::default(), Vec::new());
-        let order = LaunchOrder { supervision, grace, words, environment, sandbox, doors };
+        let (grace, folder) = (Duration::from_millis(7), PathBuf::from("/w"));
+        let anew = vec![Step::Seal { at: "/dev".into() }];
+        let order = LaunchOrder { grace, words, environment, folder, anew, doors: Vec::new() };
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let bytes = order.encode().unwrap();
-        send_head(&ours, bytes.len(), &[theirs.try_clone().unwrap().into()]).unwrap();
-        io::Write::write_all(&mut &ours, &bytes).unwrap();
-        let read = LaunchOrder::receive(&theirs).unwrap();
+        Message::send(&ours, &encode(&order).unwrap(), &[theirs.as_fd()]).unwrap();
+        let read = LaunchOrder::receive(&File::from(OwnedFd::from(theirs))).unwrap();
         assert_eq!((read.words, read.environment), (order.words, order.environment));
-        assert_eq!((read.supervision, read.grace, read.doors.len()), (supervision, grace, 1));
+        assert_eq!((read.grace, read.folder, read.anew), (grace, order.folder, order.anew));
+        assert_eq!(read.doors.len(), 1);
         for word in ["a\0b", "\0", &"x".repeat(WORDS_MAX)] {
             assert!(!can_be_handed_over(&[word.into()], &[]));
             let in_environment = can_be_handed_over(&[], &[("A".into(), word.into())]);

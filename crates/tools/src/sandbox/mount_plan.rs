@@ -47,6 +47,19 @@ pub(crate) enum Step {
     Seal { at: PathBuf },
 }
 
+impl Step {
+    /// Where it mounts something.
+    pub(crate) fn mounts(&self) -> Option<&Path> {
+        match self {
+            Self::Bind { at, .. }
+            | Self::Overlay { at, .. }
+            | Self::Fresh { at, .. }
+            | Self::Nothing { at } => Some(at),
+            Self::Folder { .. } | Self::Link { .. } | Self::Seal { .. } => None,
+        }
+    }
+}
+
 /// A view, and what stands behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MountPlan {
@@ -57,6 +70,8 @@ pub(crate) struct MountPlan {
     pub(crate) folders: BTreeSet<(PathBuf, PathBuf)>,
     /// What can be written, for Landlock inside the view.
     pub(crate) writable: Vec<PathBuf>,
+    /// Folders of which only what is named below them is to be seen.
+    private: Vec<PathBuf>,
     /// What Landlock goes by without a view.
     pub(crate) kinds: BTreeMap<PathBuf, Kind>,
     /// How much a folder in memory holds.
@@ -88,6 +103,8 @@ impl MountPlan {
         places.kinds.retain(|path, _| !NEW.iter().any(|new| path.starts_with(new)));
         places.leave_out_what_is_replaced()?;
         plan.stand_ins = places.missing.iter().cloned().collect();
+        let private = places.kinds.iter().filter(|(_, kind)| **kind == Kind::Private);
+        plan.private = private.map(|(path, _)| path.clone()).collect();
         places.kinds.extend(places.missing.iter().map(|path| (path.clone(), Kind::Hidden)));
         hold_what_is_above(&mut places);
         plan.base(&places, &temporary);
@@ -141,6 +158,31 @@ impl MountPlan {
 
     fn is_folder(&self, places: &Places, path: &Path) -> bool {
         places.from(path).is_dir() || self.stand_ins.iter().any(|stand_in| stand_in == path)
+    }
+
+    /// What each command has anew in a view that is held, so that nothing is left in it: shared memory, and what is
+    /// private, with what is to be seen in it. And what stands in for something that a person could make
+    /// meanwhile: that can't be in the view already.
+    pub(crate) fn anew(&mut self) -> Vec<Step> {
+        let stand_ins = &self.stand_ins;
+        let is_apart = |step: &mut Step| match step {
+            Step::Fresh { at, .. } | Step::Seal { at } => *at == Path::new(SHARED) || stand_ins.contains(at),
+            _ => false,
+        };
+        let mut anew: Vec<_> = self.steps.extract_if(.., is_apart).collect();
+        for place in &self.private {
+            anew.push(Step::Fresh { at: place.clone(), room: self.room });
+            let mut taken_along: Option<&Path> = None;
+            for at in
+                self.steps.iter().filter_map(Step::mounts).filter(|at| *at != place && at.starts_with(place))
+            {
+                if taken_along.is_none_or(|above| !at.starts_with(above)) {
+                    anew.push(Step::Bind { from: at.into(), at: at.into(), writable: true });
+                    taken_along = Some(at);
+                }
+            }
+        }
+        anew
     }
 
     /// Last, since what is mounted in an empty folder needs a place made there.

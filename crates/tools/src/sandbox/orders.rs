@@ -1,7 +1,5 @@
-//! What a supervisor is told to do before it starts the command: its side of a sandbox. It
-//! travels through the control socket, behind the command.
-
-use std::path::PathBuf;
+//! What is made of a sandbox on the other side of a control socket: by a holder once, and by each command's process
+//! before it becomes the command.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,9 +24,6 @@ pub(crate) struct Orders {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct View {
     pub(crate) steps: Vec<Step>,
-    /// Where the command runs, to be entered anew: who stands in a folder stands below what is
-    /// mounted on it.
-    pub(crate) folder: PathBuf,
     /// No network but a loopback of its own.
     pub(crate) network_off: bool,
 }

@@ -7,12 +7,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::fs::stat;
+
 use super::cgroup::Group;
-use super::mount_plan::MountPlan;
+use super::mount_plan::{MountPlan, Step};
 use super::orders::{Bounds, Orders, View};
 use super::rights::Rights;
 use super::stand_in::StandIns;
-use super::upper::Uppers;
 use super::{Confinement, Engine, Sandbox, bubblewrap};
 use crate::process::Supervision;
 use crate::process::table::{Process, processes};
@@ -25,10 +26,34 @@ pub(crate) struct Prepared {
     /// A program that is to run the supervisor.
     pub(crate) wrapper: Option<Command>,
     pub(crate) orders: Orders,
+    /// What of a held view the command has anew.
+    pub(crate) anew: Vec<Step>,
+    pub(crate) ground: Ground,
     /// Kept until nothing of the command is alive.
     pub(crate) stand_ins: StandIns,
-    /// The same.
-    pub(crate) uppers: Uppers,
+}
+
+/// What a view stands on. A view that stands on the same can be used again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ground {
+    /// The folder for temporary files of the agent that it is for: no two share one.
+    pub(crate) whose: PathBuf,
+    /// Folders to be made in folders of the agent's own, for what is mounted there.
+    pub(crate) folders: BTreeSet<(PathBuf, PathBuf)>,
+    /// What was at the place from which each step takes something: somebody may put another thing there.
+    found: Vec<Option<(u64, u64)>>,
+}
+
+impl Ground {
+    fn of(confinement: &Confinement, plan: &MountPlan) -> Self {
+        let found = plan.steps.iter().map(|step| match step {
+            Step::Bind { from, .. } | Step::Overlay { lower: from, .. } => {
+                stat(from).ok().map(|found| (found.st_dev, found.st_ino))
+            }
+            _ => None,
+        });
+        Self { whose: confinement.temporary.clone(), folders: plan.folders.clone(), found: found.collect() }
+    }
 }
 
 impl Sandbox {
@@ -37,9 +62,9 @@ impl Sandbox {
     /// # Errors
     /// What keeps the sandbox from being built. Nothing may be run then.
     pub(crate) fn prepare(&self, confinement: Option<&Confinement>, folder: &Path) -> io::Result<Prepared> {
-        let mut orders = self.orders();
+        let mut prepared = Prepared { orders: self.orders(), ..Prepared::default() };
         if self.engine == Engine::Nobody {
-            return Ok(Prepared { orders, ..Prepared::default() });
+            return Ok(prepared);
         }
         let confinement = confinement.ok_or_else(|| {
             io::Error::other("nobody said what the command may touch, which is a bug in midturn")
@@ -50,38 +75,34 @@ impl Sandbox {
         let sockets = if self.engine.has_no_namespaces() { Vec::new() } else { sockets() };
         let mut plan = MountPlan::new(confinement, &sockets, self.wanted.limits.in_memory())?;
         // Bubblewrap has taken them away already.
-        orders.no_privileges = self.engine != Engine::Bubblewrap;
-        let mut wrapper = None;
-        let uppers = Uppers::take(&mut plan.steps, !matches!(self.engine, Engine::Landlock(_)))?;
+        prepared.orders.no_privileges = self.engine != Engine::Bubblewrap;
         match &self.engine {
             Engine::Landlock(Supervision::Subreaper) => {
-                orders.rights = Some(Rights::without_a_view(&plan.kinds)?);
                 // There are no mounts for which something would have to stand in.
-                plan.stand_ins.clear();
-                plan.folders.clear();
-                plan.steps.clear();
+                prepared.orders.rights = Some(Rights::without_a_view(&plan.kinds)?);
             }
             Engine::Landlock(_) => {
+                prepared.stand_ins = StandIns::put(&plan.stand_ins)?;
+                prepared.anew = plan.anew();
+                prepared.ground = Ground::of(confinement, &plan);
                 // The devices that we make in a view can be written too.
                 plan.writable.push("/dev".into());
-                orders.rights = Some(Rights { read: vec!["/".into()], write: plan.writable });
-                let network_off = !self.wanted.network;
-                orders.view = Some(View { steps: plan.steps, folder: folder.to_owned(), network_off });
+                prepared.orders.rights = Some(Rights { read: vec!["/".into()], write: plan.writable });
+                prepared.orders.view = Some(View { steps: plan.steps, network_off: !self.wanted.network });
             }
             Engine::Bubblewrap => {
-                orders.rights = self.abilities.scopes.then(Rights::default);
+                prepared.orders.rights = self.abilities.scopes.then(Rights::default);
                 // Asked each time: another session may work by now in the folder that it is in.
                 let program = programs::find(Program::Bubblewrap).map_err(io::Error::other)?;
                 let mut bubblewrap = Command::new(program);
                 bubblewrap.args(bubblewrap::arguments(&plan.steps, folder, self.wanted.network));
-                wrapper = Some(bubblewrap);
+                prepared.wrapper = Some(bubblewrap);
+                make_all(&plan.folders)?;
+                prepared.stand_ins = StandIns::put(&plan.stand_ins)?;
             }
             Engine::Nobody => {}
         }
-        for (base, below) in &plan.folders {
-            make_folders(base, below)?;
-        }
-        Ok(Prepared { wrapper, orders, stand_ins: StandIns::put(&plan.stand_ins)?, uppers })
+        Ok(prepared)
     }
 
     /// A cgroup for a command, where there are any.
@@ -112,6 +133,11 @@ impl Sandbox {
             Engine::Nobody => None,
         }
     }
+}
+
+/// Makes each folder below its base.
+pub(crate) fn make_all(folders: &BTreeSet<(PathBuf, PathBuf)>) -> io::Result<()> {
+    folders.iter().try_for_each(|(base, below)| make_folders(base, below))
 }
 
 /// Files by which programs of this machine are spoken to.

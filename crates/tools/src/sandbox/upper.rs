@@ -1,35 +1,41 @@
 //! Folders for what an agent changes in a person's caches: the upper half of each overlay, which the person's own
-//! is below. One command has them at a time, since two overlays can't share one; another command of the
-//! agent's that runs meanwhile reads the person's cache alone.
+//! is below. One holder has them at a time, since two overlays can't share one; where a view has to be made
+//! anew while commands still run in the old one, the new one's read the person's cache alone.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::{DirBuilder, remove_dir};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use super::mount_plan::Step;
 
-/// Those that commands have. Their number is bounded by that of running commands.
-static IN_USE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// Those that holders have, and whether the holder is ending. Their number is bounded by that of holders.
+static IN_USE: Mutex<BTreeMap<PathBuf, bool>> = Mutex::new(BTreeMap::new());
 
-/// Those of one command.
+static FREED: Condvar = Condvar::new();
+
+/// How long one that is ending is waited for.
+const ENDS: Duration = Duration::from_secs(1);
+
+/// Those of one holder.
 #[derive(Debug, Default)]
 pub(crate) struct Uppers(Vec<PathBuf>);
 
 impl Uppers {
-    /// Makes and takes those that the steps name. Where one is taken, or `none` can be used, the step becomes one
-    /// by which the cache can be read.
+    /// Makes and takes those that the steps name. Where one is taken the step becomes one by which the cache can be
+    /// read.
     ///
     /// # Errors
     /// One can't be made.
-    pub(crate) fn take(steps: &mut [Step], none: bool) -> io::Result<Self> {
+    pub(crate) fn take(steps: &mut [Step]) -> io::Result<Self> {
         let mut all = Self::default();
         for step in steps {
             let Step::Overlay { lower, above, at } = &step else { continue };
-            if !none && IN_USE.lock().insert(above.clone()) {
+            if is_had(above) {
                 all.0.push(above.clone());
                 make(above)
                     .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", above.display())))?;
@@ -41,6 +47,32 @@ impl Uppers {
     }
 }
 
+impl Uppers {
+    /// Their holder is ending: whoever wants one waits for that.
+    pub(crate) fn are_ending(&self) {
+        let mut in_use = IN_USE.lock();
+        in_use.extend(self.0.iter().map(|above| (above.clone(), true)));
+    }
+}
+
+/// Takes one, unless a holder has it that isn't ending, or doesn't end.
+fn is_had(above: &Path) -> bool {
+    let until = Instant::now() + ENDS;
+    let mut in_use = IN_USE.lock();
+    while in_use.get(above) == Some(&true) && !FREED.wait_until(&mut in_use, until).timed_out() {}
+    let is_free = !in_use.contains_key(above);
+    if is_free {
+        in_use.insert(above.to_owned(), false);
+    }
+    is_free
+}
+
+/// Whether all that the steps name could be had now.
+pub(crate) fn are_free(steps: &[Step]) -> bool {
+    let in_use = IN_USE.lock();
+    !steps.iter().any(|step| matches!(step, Step::Overlay { above, .. } if in_use.contains_key(above)))
+}
+
 impl Drop for Uppers {
     fn drop(&mut self) {
         for above in self.0.drain(..) {
@@ -48,6 +80,7 @@ impl Drop for Uppers {
             let _not_there = remove_dir(work(&above).join("work"));
             IN_USE.lock().remove(&above);
         }
+        FREED.notify_all();
     }
 }
 
@@ -73,19 +106,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_command_changes_in_another_can_only_read_meanwhile() {
+    fn what_one_holder_changes_in_another_can_only_read_meanwhile() {
         let folder = tempfile::tempdir().unwrap();
         let overlay = Step::Overlay { lower: "/l".into(), above: folder.path().join("a"), at: "/c".into() };
         let read_only = Step::Bind { from: "/l".into(), at: "/c".into(), writable: false };
-        let take = |none| {
+        let take = || {
             let mut steps = [overlay.clone()];
-            let taken = Uppers::take(&mut steps, none).unwrap();
+            let taken = Uppers::take(&mut steps).unwrap();
             (steps, taken)
         };
-        let (first, taken) = take(false);
-        let (second, _nothing) = take(false);
-        assert_eq!((first, second), ([overlay.clone()], [read_only.clone()]));
+        let (first, taken) = take();
+        assert!(!are_free(&first));
+        let (second, _nothing) = take();
+        assert_eq!((first, second), ([overlay.clone()], [read_only]));
         drop(taken);
-        assert_eq!((take(false).0, take(true).0), ([overlay.clone()], [read_only]));
+        assert!(are_free(std::slice::from_ref(&overlay)));
+        assert_eq!(take().0, [overlay]);
     }
 }

@@ -1,6 +1,5 @@
-//! Makes a view of the file system of its own, where bubblewrap isn't there to do it: in the
-//! supervisor, once it is process 1 of new namespaces with a `/proc` of its own. What it shows was decided elsewhere
-//! (`mount_plan`).
+//! Makes a view of the file system of its own, where bubblewrap isn't there to do it: in a holder, once it is in new
+//! namespaces; and what of it is made anew for each command. What it shows was decided elsewhere (`mount_plan`).
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
@@ -11,7 +10,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, open};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxAttributes, StatxFlags, open, statx};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
@@ -33,8 +32,11 @@ const LINKS: [(&str, &str); 5] = [
     ("pts/ptmx", "ptmx"),
 ];
 
+/// What processes there are.
+const PROCESSES: &str = "/proc";
+
 /// Where the new root is made: it is there on every system, and what is there was taken along before.
-const ANYWHERE: &str = "/proc";
+const ANYWHERE: &str = PROCESSES;
 
 /// What is to be mounted in one step.
 struct Source {
@@ -43,7 +45,7 @@ struct Source {
     instead: bool,
 }
 
-/// Carries out the steps in an empty root and enters the folder.
+/// Carries out the steps in an empty root. The processes that are to be seen in it are still those of all.
 ///
 /// # Errors
 /// The first step that fails. Nothing may be run in what is made then.
@@ -52,17 +54,59 @@ pub(crate) fn make(view: &View) -> io::Result<()> {
     let sources: Vec<Option<Source>> = view.steps.iter().map(source).collect::<io::Result<_>>()?;
     let devices: Vec<_> =
         DEVICES.iter().map(|path| Ok((*path, copy(Path::new(path))?))).collect::<io::Result<_>>()?;
-    let processes = copy(Path::new("/proc"))?;
+    let processes = copy(Path::new(PROCESSES))?;
     leave()?;
-    place(Path::new("/proc"), true)?;
-    put(&processes, Path::new("/proc"))?;
+    place(Path::new(PROCESSES), true)?;
+    put(&processes, Path::new(PROCESSES))?;
     make_devices(&devices)?;
     for (step, source) in view.steps.iter().zip(&sources) {
         carry_out(step, source.as_ref())?;
     }
     let places: Vec<_> = view.steps.iter().zip(&sources).filter_map(writable).collect();
-    read_only(&places)?;
-    std::env::set_current_dir(&view.folder)
+    read_only(&places)
+}
+
+/// In process 1 of a command: its own processes in the place of all, and what it has anew.
+///
+/// # Errors
+/// The first step that fails. Nothing may be run then.
+pub(crate) fn renew(anew: &[Step]) -> io::Result<()> {
+    let at = Path::new(PROCESSES);
+    // Where none can be seen the system lets nobody make one, so the old one goes only now.
+    let processes = processes()?;
+    unmount(at, UnmountFlags::DETACH).map_err(|errno| told(at, errno))?;
+    put(&processes, at)?;
+    // What is mounted in a folder that comes to lie below another is taken along.
+    let sources: Vec<Option<Source>> = anew.iter().map(source).collect::<io::Result<_>>()?;
+    for (step, source) in anew.iter().zip(&sources) {
+        carry_out(step, source.as_ref())?;
+        if let Step::Seal { at } = step {
+            let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+            mount_remount(at, flags, c"").map_err(|errno| told(at, errno))?;
+        }
+    }
+    Ok(())
+}
+
+/// The first place of these steps at which nothing is mounted any more: somebody outside has moved or replaced what
+/// was covered there.
+pub(crate) fn uncovered(steps: &[Step]) -> Option<PathBuf> {
+    let is_uncovered = |at: &&Path| {
+        let found = statx(CWD, *at, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::empty());
+        !found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+    };
+    steps.iter().filter_map(Step::mounts).find(is_uncovered).map(Path::to_owned)
+}
+
+/// Of the PID namespace of this process, to be read.
+fn processes() -> io::Result<OwnedFd> {
+    let fs = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(fs.as_fd())?;
+    let flags = MountAttrFlags::MOUNT_ATTR_RDONLY
+        | MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    Ok(fsmount(fs.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, flags)?)
 }
 
 /// Into an empty root, for good.
@@ -91,7 +135,7 @@ fn carry_out(step: &Step, source: Option<&Source>) -> io::Result<()> {
             at.parent().map_or(Ok(()), fs::create_dir_all)?;
             symlink(to, at).map_err(|error| of(at, &error))
         }
-        // All at once, at the end.
+        // When all is there.
         Step::Seal { .. } => Ok(()),
     }
 }

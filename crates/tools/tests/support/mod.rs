@@ -111,7 +111,22 @@ impl Mark {
 
     /// A hold on each supervisor of theirs.
     pub(crate) fn hold_supervisors(&self) -> Vec<OwnedFd> {
-        let mut next: Vec<_> = self.alive().into_iter().map(|(pid, _)| pid).collect();
+        let parents = self.alive().into_iter().filter_map(|(pid, _)| parent(pid));
+        parents.filter(|pid| command_line(*pid).contains(SUPERVISE)).filter_map(hold).collect()
+    }
+
+    /// And on what forked it: holder and seed, which stay for the next command.
+    pub(crate) fn hold_all_above(&self) -> Vec<OwnedFd> {
+        Self::above(self.alive().into_iter().map(|(pid, _)| pid).collect())
+    }
+
+    /// Those of one of the processes, the nearest first.
+    pub(crate) fn hold_all_above_one(&self) -> Vec<OwnedFd> {
+        let each = self.alive().into_iter().map(|(pid, _)| Self::above(vec![pid]));
+        each.into_iter().find(|above| !above.is_empty()).unwrap_or_default()
+    }
+
+    fn above(mut next: Vec<i32>) -> Vec<OwnedFd> {
         let mut held = Vec::new();
         while let Some(pid) = next.pop() {
             let Some(parent) = parent(pid) else { continue };

@@ -1,27 +1,45 @@
 //! The one place with `unsafe`: `fork`, and what a forked process has to undo.
 //!
-//! To become process 1 of a PID namespace inside a user namespace a process must make both
-//! and then fork: executing a program in between would cost the privilege to mount `/proc`,
-//! and no safe interface forks. It is sound here because a supervisor has one thread: no lock
-//! can be held by a thread that the child doesn't have.
+//! Namespaces are entered by forking: executing a program in between would cost the privilege to mount `/proc`,
+//! and the time that all of this is about; and no safe interface forks. It is sound here because seeds, holders and
+//! supervisors have one thread: no lock can be held by a thread that the child doesn't have.
 #![allow(unsafe_code)]
 
 use std::io;
 
+use nix::sched::CloneFlags;
 use nix::sys::signal::{SigHandler, Signal};
 use nix::unistd::{ForkResult, Pid};
 
 /// Forks. `None` in the child. Refuses (`EBUSY`) where there is more than one thread.
 pub(super) fn fork() -> io::Result<Option<Pid>> {
-    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
-        return Err(nix::errno::Errno::EBUSY.into());
-    }
+    alone()?;
     // SAFETY: the process has one thread, checked above, so the child finds every lock and
     // the allocator as consistent as the parent left them.
     match unsafe { nix::unistd::fork() }? {
         ForkResult::Parent { child } => Ok(Some(child)),
         ForkResult::Child => Ok(None),
     }
+}
+
+/// Forks into new namespaces, of which the child, `None`, is process 1 where they are PID namespaces: no process that
+/// is there already can make more than one such child.
+pub(super) fn fork_into(namespaces: CloneFlags) -> io::Result<Option<Pid>> {
+    alone()?;
+    let flags = i64::from(namespaces.bits() | Signal::SIGCHLD as i32);
+    // SAFETY: as `fork`: one thread, and without a stack of its own the child goes on, on a copy of ours, where
+    // we are. That the C library's own `fork` doesn't know of it costs nothing that is used here: it
+    // prepares locks for what other threads hold.
+    match unsafe { nix::libc::syscall(nix::libc::SYS_clone, flags, 0, 0, 0, 0) } {
+        0 => Ok(None),
+        child if child > 0 => Ok(i32::try_from(child).ok().map(Pid::from_raw)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn alone() -> io::Result<()> {
+    let is_alone = std::fs::read_dir("/proc/self/task")?.count() == 1;
+    if is_alone { Ok(()) } else { Err(nix::errno::Errno::EBUSY.into()) }
 }
 
 /// Gives up what a process inherits: all descriptors but the first three are closed when a

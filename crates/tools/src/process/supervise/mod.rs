@@ -1,14 +1,20 @@
-//! The supervisor: our binary, executed again, between us and one command.
+//! Our binary, executed again, between us and commands: one thread, no runtime, no logging. It must be entered before
+//! the program starts anything else.
 //!
-//! It starts the command, waits for its end or for our word, and reports only when nothing of
-//! the tree is alive (semantics.md, section 5). It is a process of one thread that waits in
-//! one `poll`, never for the end of a pipe that the command's offspring could hold. It must
-//! be entered before the program starts anything else: no thread, no runtime, no logging.
+//! A **supervisor** looks after one command: it starts it, waits for its end or for our word, and reports only when
+//! nothing of the tree is alive (semantics.md, section 5). It waits in one `poll`, never for the end of a pipe that
+//! the command's offspring could hold.
+//!
+//! Where there are namespaces nobody executes a supervisor. One **seed** is executed for all agents of a session and
+//! forks a **holder** for each, which makes namespaces and view once (`holder`); a command's supervisor is forked by
+//! the holder as process 1 of namespaces of its own.
 
 mod fork;
+mod holder;
 mod loopback;
 mod namespace;
 mod scales;
+mod serve;
 mod start;
 mod tree;
 mod watch;
@@ -19,13 +25,12 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use nix::errno::Errno;
-use nix::sched::CloneFlags;
-use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
+use self::holder::First;
 use self::tree::Tree;
-use super::wire::{LaunchOrder, Report};
-use crate::sandbox::view;
+use super::wire::{LaunchOrder, Report, Role, Setting};
+use crate::sandbox::orders::Orders;
 
 /// The hidden argument that makes our binary a supervisor.
 pub const SUPERVISE: &str = "__supervise";
@@ -33,9 +38,9 @@ pub const SUPERVISE: &str = "__supervise";
 /// How a tree is held together, best first (semantics.md, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Supervision {
-    /// The supervisor is process 1 of a PID namespace that the caller's privileges made.
+    /// The supervisor is process 1 of a PID namespace; the caller's privileges made it.
     Namespace,
-    /// As before, inside a user namespace of its own, for those without privileges.
+    /// As before, inside a user namespace of the holder's, for those without privileges.
     UserNamespace,
     /// The supervisor adopts what is orphaned and finds its descendants by looking.
     Subreaper,
@@ -54,6 +59,11 @@ impl Supervision {
         }
     }
 
+    /// Whether a holder makes the namespaces, and its supervisors are forked.
+    pub(crate) fn is_held(self) -> bool {
+        matches!(self, Self::Namespace | Self::UserNamespace)
+    }
+
     /// The next best, when this one can't be had.
     pub fn weaker(self) -> Option<Self> {
         match self {
@@ -64,8 +74,8 @@ impl Supervision {
     }
 }
 
-/// The whole life of a supervisor: standard input is the control socket, standard output and error
-/// are the command's.
+/// The whole life of a seed or a supervisor: standard input is the control socket; a supervisor's standard output and
+/// error are the command's.
 pub fn supervise_main() -> ExitCode {
     match supervise() {
         Ok(()) => ExitCode::SUCCESS,
@@ -77,62 +87,66 @@ pub fn supervise_main() -> ExitCode {
 }
 
 fn supervise() -> io::Result<()> {
-    // A session of its own: no terminal to read from, no Ctrl-C meant for us. It fails only
-    // for a process that leads its group, and that has both already.
-    if let Err(error) = nix::unistd::setsid()
-        && error != Errno::EPERM
-    {
-        return Err(error.into());
+    own_session()?;
+    match Role::receive(&control()?)? {
+        Role::Supervisor(setting, order) => executed(&setting, &order),
+        Role::Seed => {
+            let Some(holder) = holder::seed()? else { return Ok(()) };
+            let Some(first) = holder::hold(holder)? else { return Ok(()) };
+            forked(first)
+        }
     }
-    let order = LaunchOrder::receive(control()?)?;
-    if order.supervision == Supervision::Inside {
+}
+
+/// No terminal to read from, no Ctrl-C meant for us. It fails only for a process that leads its group, and that has
+/// both already.
+fn own_session() -> io::Result<()> {
+    match nix::unistd::setsid() {
+        Ok(_) | Err(Errno::EPERM) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// One that was executed for its command, which has come with it.
+fn executed(setting: &Setting, order: &LaunchOrder) -> io::Result<()> {
+    if setting.supervision == Supervision::Inside {
         // The program came in through standard output: there is no safer way past bubblewrap.
         rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     }
-    let tree = match contain(&order) {
-        Ok(Watcher::Us(tree)) => tree,
-        Ok(Watcher::Child(child)) => {
-            drop(order);
-            return namespace::wait_for(child);
+    let Ok(tree) = contain(setting.supervision) else { return say(Report::Unavailable) };
+    watch(tree, &setting.sandbox, order)
+}
+
+fn contain(supervision: Supervision) -> io::Result<Tree> {
+    match supervision {
+        Supervision::Inside => namespace::inside().map(|()| Tree::Namespace),
+        Supervision::Subreaper => {
+            nix::sys::prctl::set_child_subreaper(true)?;
+            Ok(Tree::Descendants)
         }
-        Err(_) => return say(Report::Unavailable),
-    };
-    if let Some(view) = &order.sandbox.view
-        && let Err(error) = view::make(view)
-    {
-        return say(Report::NotLocked(format!("its own view of the file system could not be made: {error}")));
+        Supervision::Namespace | Supervision::UserNamespace => Err(io::ErrorKind::Unsupported.into()),
     }
-    let signals = watch::block_signals()?;
-    match start::start(&order) {
-        Ok(command) => {
-            let (grace, bounds) = (order.grace, order.sandbox.bounds);
-            drop(order);
-            say(watch::Watch::new(tree, command, grace, &bounds).until_none_is_left(&signals)?)
-        }
+}
+
+/// Process 1, forked by its holder.
+fn forked(first: First) -> io::Result<()> {
+    let orders = first.settle()?;
+    let order = LaunchOrder::receive(&control()?)?;
+    match holder::enter(&orders, &order) {
+        Ok(()) => watch(Tree::Namespace, &orders, &order),
         Err(report) => say(report),
     }
 }
 
-/// Who watches the tree.
-enum Watcher {
-    Us(Tree),
-    Child(Pid),
-}
-
-fn contain(order: &LaunchOrder) -> io::Result<Watcher> {
-    let also = order.sandbox.view.as_ref().map_or(CloneFlags::empty(), namespace::of_a_view);
-    match order.supervision {
-        Supervision::Namespace => namespace::as_first(also).map(|()| Watcher::Us(Tree::Namespace)),
-        Supervision::UserNamespace => match namespace::fork_first()? {
-            Some(child) => Ok(Watcher::Child(child)),
-            None => namespace::as_first(also).map(|()| Watcher::Us(Tree::Namespace)),
-        },
-        Supervision::Inside => namespace::inside().map(|()| Watcher::Us(Tree::Namespace)),
-        Supervision::Subreaper => {
-            nix::sys::prctl::set_child_subreaper(true)?;
-            Ok(Watcher::Us(Tree::Descendants))
+fn watch(tree: Tree, orders: &Orders, order: &LaunchOrder) -> io::Result<()> {
+    let signals = watch::block_signals()?;
+    let report = match start::start(orders, order) {
+        Ok(command) => {
+            watch::Watch::new(tree, command, order.grace, &orders.bounds).until_none_is_left(&signals)?
         }
-    }
+        Err(report) => report,
+    };
+    say(report)
 }
 
 /// The control socket.

@@ -11,17 +11,18 @@ use nix::unistd::Pid;
 use super::fork::{fork, inherit_nothing};
 use crate::process::wire::{LaunchOrder, Report};
 use crate::sandbox::lock::lock;
+use crate::sandbox::orders::Orders;
 
 /// A group of its own (so that `kill 0` spares the supervisor), nothing to read, every signal
 /// as the system sets it.
-pub(super) fn start(order: &LaunchOrder) -> Result<Pid, Report> {
-    try_start(order).unwrap_or_else(|error| Err(not_started(&error)))
+pub(super) fn start(orders: &Orders, order: &LaunchOrder) -> Result<Pid, Report> {
+    try_start(orders, order).unwrap_or_else(|error| Err(not_started(&error)))
 }
 
 /// Forks, since what locks a process up is done by that process.
-fn try_start(order: &LaunchOrder) -> io::Result<Result<Pid, Report>> {
+fn try_start(orders: &Orders, order: &LaunchOrder) -> io::Result<Result<Pid, Report>> {
     let (mut failure, tell) = io::pipe()?;
-    let Some(child) = fork()? else { become_command(order, tell) };
+    let Some(child) = fork()? else { become_command(orders, order, tell) };
     drop(tell);
     // It ends when a program is executed: until then the child has the pipe, and tells.
     let mut told = Vec::new();
@@ -31,8 +32,8 @@ fn try_start(order: &LaunchOrder) -> io::Result<Result<Pid, Report>> {
     Ok(Err(report))
 }
 
-fn become_command(order: &LaunchOrder, mut tell: PipeWriter) -> ! {
-    let report = match prepare(order) {
+fn become_command(orders: &Orders, order: &LaunchOrder, mut tell: PipeWriter) -> ! {
+    let report = match prepare(orders, order) {
         Ok(()) => not_started(&execute(&order.words, &order.environment)),
         Err(why) => Report::NotLocked(why),
     };
@@ -41,11 +42,11 @@ fn become_command(order: &LaunchOrder, mut tell: PipeWriter) -> ! {
     std::process::exit(126)
 }
 
-fn prepare(order: &LaunchOrder) -> Result<(), String> {
+fn prepare(orders: &Orders, order: &LaunchOrder) -> Result<(), String> {
     let own_group = nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(io::Error::from);
     let alone = own_group.and_then(|()| inherit_nothing());
     alone.map_err(|e| format!("privileges could not be given up: {e}"))?;
-    lock(&order.sandbox, &order.doors)
+    lock(orders, &order.doors)
 }
 
 /// Becomes the command. Returns only when that fails.
@@ -55,6 +56,6 @@ fn execute(words: &[OsString], environment: &[(OsString, OsString)]) -> io::Erro
     Command::new(program).args(arguments).env_clear().envs(environment).stdin(Stdio::null()).exec()
 }
 
-fn not_started(error: &io::Error) -> Report {
+pub(super) fn not_started(error: &io::Error) -> Report {
     Report::NotStarted { errno: error.raw_os_error().unwrap_or(0) }
 }

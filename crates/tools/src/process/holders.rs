@@ -1,0 +1,238 @@
+//! Our side of the seed and its holders: one seed for all commands of a [`Supervisor`](super::Supervisor) and its
+//! clones, one holder for each agent, made when a command needs it, made anew when what it stands on has changed.
+
+use std::collections::HashMap;
+use std::io;
+use std::mem::take;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::supervise::SUPERVISE;
+use super::table::is_dead_by;
+use super::wire::{Built, Message, Role, Setting, encode};
+use super::{RunError, Supervisor};
+use crate::mark::Mark;
+use crate::planted;
+use crate::sandbox::prepare::{Ground, make_all};
+use crate::sandbox::upper::{Uppers, are_free};
+
+/// So many are kept at most: who has not been used for longest goes first.
+const HELD_MAX: usize = 1_024;
+
+/// A seed or holder that takes longer to answer is taken for dead.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long what stands around one that is ending is kept for it.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Holders {
+    seed: Mutex<Option<Seed>>,
+    held: Mutex<HashMap<PathBuf, Arc<Place>>>,
+    /// Counts uses: who has the lowest was not used for longest.
+    clock: AtomicU64,
+}
+
+/// One agent's.
+#[derive(Debug, Default)]
+struct Place {
+    used: AtomicU64,
+    holder: Mutex<Option<Arc<Holder>>>,
+}
+
+/// Forks holders as long as its socket is open.
+#[derive(Debug)]
+struct Seed {
+    socket: UnixStream,
+    /// Reaped by the runtime.
+    _child: tokio::process::Child,
+}
+
+/// Kept by the commands that run in it too.
+#[derive(Debug)]
+pub(super) struct Holder {
+    socket: Mutex<UnixStream>,
+    needs: Needs,
+    /// Whether what is changed in a cache can be kept.
+    lacks_caches: bool,
+    hold: OwnedFd,
+    uppers: Uppers,
+}
+
+/// What a command needs a holder to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Needs {
+    pub(super) setting: Setting,
+    pub(super) ground: Ground,
+}
+
+/// Process 1 of a command.
+#[derive(Debug)]
+pub(super) struct First {
+    pub(super) holder: Arc<Holder>,
+    /// Readable when it and all of its namespace is dead.
+    pub(super) hold: OwnedFd,
+}
+
+impl Holders {
+    /// Starts process 1 of a command that has this control socket and output. `None`: the system refuses namespaces.
+    ///
+    /// # Errors
+    /// The view can't be made, or there can be no seed.
+    pub(super) fn start(
+        &self,
+        supervisor: &Supervisor,
+        needs: Needs,
+        control: &UnixStream,
+        output: &impl AsFd,
+    ) -> Result<Option<First>, RunError> {
+        let place = self.place(&needs.ground.whose);
+        let mut holder = place.holder.lock();
+        // One that was killed is noticed when it is spoken to.
+        for _ in 0..2 {
+            if !holder.as_ref().is_some_and(|holder| holder.fits(&needs)) {
+                // Its caches can be had by the next only when it is over.
+                drop(holder.take());
+                *holder = self.build(supervisor, &needs)?.map(Arc::new);
+            }
+            let Some(there) = holder.as_ref() else { return Ok(None) };
+            match there.fork(control, output) {
+                Ok(hold) => return Ok(Some(First { holder: there.clone(), hold })),
+                Err(error) if error.kind() == io::ErrorKind::Other => return Err(error.into()),
+                Err(_) => drop(holder.take()),
+            }
+        }
+        Err(io::Error::other("what holds its sandbox is ended again and again").into())
+    }
+
+    /// It is of no use any more, for what comes.
+    pub(super) fn forget(&self, holder: &Arc<Holder>) {
+        let place = self.held.lock().get(&holder.needs.ground.whose).cloned();
+        if let Some(mut there) = place.as_ref().map(|place| place.holder.lock())
+            && there.as_ref().is_some_and(|there| Arc::ptr_eq(there, holder))
+        {
+            *there = None;
+        }
+    }
+
+    fn place(&self, whose: &PathBuf) -> Arc<Place> {
+        let mut held = self.held.lock();
+        if held.len() >= HELD_MAX && !held.contains_key(whose) {
+            let oldest = held.iter().min_by_key(|(_, place)| place.used.load(Ordering::Relaxed));
+            let oldest = oldest.map(|(whose, _)| whose.clone());
+            if let Some(oldest) = oldest {
+                held.remove(&oldest);
+            }
+        }
+        let place = held.entry(whose.clone()).or_default().clone();
+        place.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        place
+    }
+
+    fn build(&self, supervisor: &Supervisor, needs: &Needs) -> Result<Option<Holder>, RunError> {
+        let no_sandbox = |error: io::Error| RunError::NoSandbox(error.to_string());
+        let mut setting = needs.setting.clone();
+        make_all(&needs.ground.folders).map_err(no_sandbox)?;
+        let steps = setting.sandbox.view.as_mut().map(|view| view.steps.as_mut_slice()).unwrap_or_default();
+        let uppers = Uppers::take(steps).map_err(no_sandbox)?;
+        let (socket, hold) = self.forked(supervisor)?;
+        let order = encode(&setting).map_err(no_sandbox)?;
+        Message::send(&socket, &order, &[])?;
+        let answer = Message::receive(&socket)?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        match serde_json::from_slice(&answer.bytes).map_err(io::Error::from)? {
+            Built::Ready => {}
+            Built::Unavailable => return Ok(None),
+            Built::Failed(why) => return Err(RunError::NoSandbox(why)),
+        }
+        let lacks_caches = setting != needs.setting;
+        Ok(Some(Holder { socket: Mutex::new(socket), needs: needs.clone(), lacks_caches, hold, uppers }))
+    }
+
+    /// A holder that waits for what it is to hold. A seed that was killed is replaced.
+    fn forked(&self, supervisor: &Supervisor) -> io::Result<(UnixStream, OwnedFd)> {
+        let mut seed = self.seed.lock();
+        let (ours, theirs) = UnixStream::pair()?;
+        ours.set_read_timeout(Some(PATIENCE))?;
+        if let Some(hold) = seed.as_ref().and_then(|seed| carried(&seed.socket, &theirs).ok()) {
+            return Ok((ours, hold));
+        }
+        let sown = seed.insert(Seed::sow(supervisor)?);
+        let hold = carried(&sown.socket, &theirs)?;
+        Ok((ours, hold))
+    }
+}
+
+/// Sends a socket for a holder; a hold on who has it.
+fn carried(seed: &UnixStream, socket: &UnixStream) -> io::Result<OwnedFd> {
+    Message::send(seed, &[], &[socket.as_fd()])?;
+    answered(seed)
+}
+
+/// A hold on what was forked, or why nothing was.
+fn answered(socket: &UnixStream) -> io::Result<OwnedFd> {
+    let answer = Message::receive(socket)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let why = || io::Error::other(String::from_utf8_lossy(&answer.bytes).into_owned());
+    answer.carried.into_iter().next().ok_or_else(why)
+}
+
+impl Seed {
+    fn sow(supervisor: &Supervisor) -> io::Result<Self> {
+        let (socket, theirs) = UnixStream::pair()?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        let child = tokio::process::Command::new(&supervisor.program)
+            .arg(SUPERVISE)
+            .current_dir("/")
+            .env_clear()
+            .envs(supervisor.mark.as_ref().map(Mark::entry))
+            .envs(planted::handed_on())
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Message::send(&socket, &encode(&Role::Seed)?, &[])?;
+        Ok(Self { socket, _child: child })
+    }
+}
+
+impl Holder {
+    fn fits(&self, needs: &Needs) -> bool {
+        let steps = needs.setting.sandbox.view.as_ref().map(|view| view.steps.as_slice()).unwrap_or_default();
+        self.needs == *needs && !(self.lacks_caches && are_free(steps))
+    }
+
+    fn fork(&self, control: &UnixStream, output: &impl AsFd) -> io::Result<OwnedFd> {
+        let socket = self.socket.lock();
+        Message::send(&*socket, &[], &[control.as_fd(), output.as_fd()])?;
+        answered(&socket)
+    }
+}
+
+impl Drop for Holder {
+    /// What it had for caches is free when it is dead, which nobody has to wait for.
+    fn drop(&mut self) {
+        // One that is gone can't be told.
+        let _gone = self.socket.get_mut().shutdown(Shutdown::Both);
+        let uppers = take(&mut self.uppers);
+        uppers.are_ending();
+        if is_dead_by(&self.hold, Duration::ZERO).is_ok_and(|is_dead| is_dead) {
+            return;
+        }
+        let Ok(hold) = self.hold.try_clone() else { return };
+        let wait = move || {
+            let _over = is_dead_by(&hold, LAST_WAIT);
+            drop(uppers);
+        };
+        let _no_thread =
+            thread::Builder::new().name("midturn-last-wait".into()).stack_size(128 << 10).spawn(wait);
+    }
+}
