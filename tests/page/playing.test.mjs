@@ -111,6 +111,8 @@ test('a scenario is played step by step, to a moment, and by keys where nobody t
     // The beginning of a conversation is the same after many steps.
     await goTo(page, '0');
     await goTo(page, '9');
+    await isAt(page, ALL, '4.0 s of 4.0 s');
+    await log(page, 'worker').getByText('There are files, and a history.').waitFor();
     assert.deepEqual(await log(page, 'worker').getByText('The names are enough.').count(), 1);
   }));
 

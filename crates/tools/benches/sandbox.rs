@@ -2,7 +2,7 @@
 //! bubblewrap alone with the very same mounts. In rounds, so that all see the same machine.
 //!
 //! `MIDTURN_BENCH_PROGRAM` names another program for supervisors: the whole `midturn`, say; `MIDTURN_BENCH_COMMAND`
-//! another command than `true`.
+//! another command than `true`, `MIDTURN_BENCH_KIND` the one kind to be measured.
 
 #![allow(clippy::unwrap_used, reason = "this is all test code")]
 
@@ -15,8 +15,9 @@ use midturn_tools::process::{Command, ExitStatus, Supervision, Supervisor};
 use midturn_tools::sandbox::{Cache, Confinement, Own, Sandbox, Tier, Toolchains, Wanted};
 use tokio_util::sync::CancellationToken;
 
-const ROUNDS: usize = 41;
-const PER_ROUND: usize = 5;
+const ROUNDS: usize = 21;
+/// Of these the first makes what the others share, where they share anything: an agent's turns.
+const PER_ROUND: usize = 20;
 
 const KINDS: [(&str, Tier, Supervision); 4] = [
     ("in bubblewrap, supervised", Tier::Bubblewrap, Supervision::UserNamespace),
@@ -28,7 +29,7 @@ const KINDS: [(&str, Tier, Supervision); 4] = [
 /// Somebody who is measured.
 enum Runner {
     Alone(Vec<String>),
-    Supervised(Box<Supervisor>, Command),
+    Supervised(Box<Sandbox>, Box<Supervisor>, Command),
     /// Bubblewrap alone, as a supervisor would start it now; with or without a process 1 of its own.
     Bubblewrap {
         like: Box<Supervisor>,
@@ -49,7 +50,7 @@ impl Runner {
                 process.args(&words[1..]).stdin(Stdio::null());
                 assert!(process.status().await.unwrap().success());
             }
-            Self::Supervised(supervisor, command) => {
+            Self::Supervised(_, supervisor, command) => {
                 let ended = supervisor.run(command, &CancellationToken::new(), &mut |_| {}).await.unwrap();
                 assert_eq!(ended.status, ExitStatus::Exited(0));
             }
@@ -57,8 +58,11 @@ impl Runner {
         begin.elapsed()
     }
 
-    /// Sockets that have to be hidden come and go.
+    /// Sockets that have to be hidden come and go; and what forks the commands is measured when it is over.
     async fn renew(&mut self) {
+        if let Self::Supervised(sandbox, supervisor, _) = self {
+            **supervisor = Supervisor::with_program(program()).sandbox((**sandbox).clone());
+        }
         if let Self::Bubblewrap { like, folder, as_first, words } = self {
             *words = bubblewraps_words(like, folder).await;
             words.retain(|word| *as_first || word != "--as-pid-1");
@@ -107,11 +111,22 @@ fn command(folder: &Path, text: &str) -> Command {
     }
 }
 
-/// The processor time of this process and of all that it waited for.
-fn processor_time() -> Duration {
+/// The processor time of this process and of all that it waited for: whoever is not needed any more is waited for first.
+async fn processor_time() -> Duration {
+    while !is_alone() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let ticks = stat.rsplit(')').next().unwrap().split_ascii_whitespace().skip(11).take(4);
     Duration::from_millis(10 * ticks.map(|ticks| ticks.parse::<u64>().unwrap()).sum::<u64>())
+}
+
+/// Whether no thread of ours has a child.
+fn is_alone() -> bool {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let mut children =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    children.all(|children| children.is_empty())
 }
 
 /// Bubblewrap's own words, as they were given for a command that runs.
@@ -141,7 +156,10 @@ async fn main() {
     let text = std::env::var("MIDTURN_BENCH_COMMAND").unwrap_or_else(|_| "true".into());
     let words = text.split(' ').map(str::to_owned).collect();
     let mut runners = vec![("alone", Runner::Alone(words))];
-    for (name, tier, best) in KINDS {
+    let only = std::env::var("MIDTURN_BENCH_KIND").ok();
+    for (name, tier, best) in
+        KINDS.into_iter().filter(|(name, ..)| only.as_ref().is_none_or(|only| name.contains(only)))
+    {
         let wanted = Wanted { tier: Some(tier), ..Wanted::default() };
         let Ok(sandbox) = Sandbox::probe_at_best(&wanted, &program(), best).await else { continue };
         println!("{name}: {}", sandbox.in_force());
@@ -154,8 +172,9 @@ async fn main() {
                 runners.push((name, Runner::Bubblewrap { like, folder, as_first, words: Vec::new() }));
             }
         }
-        let supervisor = Supervisor::with_program(program()).sandbox(sandbox);
-        runners.push((name, Runner::Supervised(Box::new(supervisor), command(folder.path(), &text))));
+        let supervisor = Box::new(Supervisor::with_program(program()).sandbox(sandbox.clone()));
+        runners
+            .push((name, Runner::Supervised(Box::new(sandbox), supervisor, command(folder.path(), &text))));
     }
     let mut figures = vec![Vec::new(); runners.len()];
     let mut processor = vec![Duration::ZERO; runners.len()];
@@ -163,11 +182,12 @@ async fn main() {
         for (at, (_, runner)) in runners.iter_mut().enumerate() {
             runner.renew().await;
             let mut spans = Vec::new();
-            let before = processor_time();
+            let before = processor_time().await;
             for _ in 0..PER_ROUND {
                 spans.push(runner.run().await);
             }
-            processor[at] += processor_time() - before;
+            runner.renew().await;
+            processor[at] += processor_time().await - before;
             spans.sort();
             figures[at].push(spans[PER_ROUND / 2]);
         }
