@@ -186,10 +186,10 @@ async fn a_person_can_make_between_two_commands_what_a_command_cannot() {
 
 /// Who kills what holds a command kills the command, and that is said; the next one has another.
 #[tokio::test]
-async fn whose_holder_or_seed_is_killed_is_dead_and_the_next_command_runs() {
+async fn whose_anchor_or_seed_is_killed_is_dead_and_the_next_command_runs() {
     for agent in agents().await {
         let forked_by_three = "(sleep 100 &); setsid sleep 100 & echo ready; sleep 100";
-        // Process 1, its holder, the seed: nearest first.
+        // Process 1, its anchor, the seed: nearest first.
         for nth in 0..3 {
             let (mut tree, mut above) = (Vec::new(), Vec::new());
             let ended = agent

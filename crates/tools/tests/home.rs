@@ -133,7 +133,7 @@ async fn a_cache_is_added_to_and_stays_as_it_was() {
             assert!(output.contains("Read-only") || output.contains("denied"), "{claim}");
             assert!(sandbox.in_force().notes.iter().any(|note| note.contains("caches")), "{claim}");
         }
-        // What the system needs beside it would keep the folder from being removed. It goes with its holder.
+        // What the system needs beside it would keep the folder from being removed. It goes with its anchor.
         while fixture.at("above/work/work").exists() {
             tokio::task::yield_now().await;
         }

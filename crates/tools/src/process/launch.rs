@@ -1,4 +1,4 @@
-//! Starts a supervisor, forked by a holder or executed: a socket, a pipe, nothing inherited besides.
+//! Starts a supervisor, forked by an anchor or executed: a socket, a pipe, nothing inherited besides.
 
 use std::fs::File;
 use std::io::{self, PipeWriter};
@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-use super::holders::{Holder, Needs};
+use super::anchors::{Anchor, Needs};
 use super::running::Running;
 use super::supervise::{SUPERVISE, Supervision};
 use super::table::is_dead_by;
@@ -46,7 +46,7 @@ const LAST_WAIT: Duration = Duration::from_secs(10);
 pub(super) struct Holds {
     pub(super) group: Option<Group>,
     stand_ins: StandIns,
-    pub(super) holder: Option<Arc<Holder>>,
+    pub(super) anchor: Option<Arc<Anchor>>,
     /// Alive as long as anything of the command is, unless the command is over.
     supervisor: Option<OwnedFd>,
 }
@@ -54,7 +54,7 @@ pub(super) struct Holds {
 impl Holds {
     /// Waits for the end of process 1 of a namespace, which is that of all in it. False: there is none, or it goes on.
     pub(super) async fn is_namespace_dead(&mut self) -> bool {
-        let Some(first) = self.supervisor.take().filter(|_| self.holder.is_some()) else { return false };
+        let Some(first) = self.supervisor.take().filter(|_| self.anchor.is_some()) else { return false };
         let is_dead = spawn_blocking(move || is_dead_by(&first, LAST_WAIT)).await;
         is_dead.is_ok_and(|is_dead| is_dead.is_ok_and(|is_dead| is_dead))
     }
@@ -73,7 +73,7 @@ impl Drop for Holds {
     /// When nobody waits any more the tree is being ended behind our back; until it has come
     /// to that, what is taken away here could be used by it.
     fn drop(&mut self) {
-        let mine = (self.group.take(), take(&mut self.stand_ins), self.holder.take());
+        let mine = (self.group.take(), take(&mut self.stand_ins), self.anchor.take());
         let Some(supervisor) = self.supervisor.take() else { return };
         let wait = move || {
             // However it ends: what can't be taken away stays, and is harmless.
@@ -85,7 +85,7 @@ impl Drop for Holds {
     }
 }
 
-/// Starts a supervisor from a thread of its own: executing a program holds its thread for a while, a holder has to be
+/// Starts a supervisor from a thread of its own: executing a program holds its thread for a while, an anchor has to be
 /// waited for, and a sandbox has to look at files. `None`: the system refuses a namespace.
 pub(super) async fn launch(
     supervisor: &Supervisor,
@@ -120,13 +120,13 @@ fn start(
     let setting = Setting { supervision, sandbox: orders };
     let (ours, theirs) = UnixStream::pair()?;
     let (output, writer) = io::pipe()?;
-    let mut holds = Holds { group: None, stand_ins, holder: None, supervisor: None };
+    let mut holds = Holds { group: None, stand_ins, anchor: None, supervisor: None };
     let (order, child) = if supervision.is_held() {
         let needs = Needs { setting, ground };
-        let Some(first) = supervisor.holders.start(supervisor, needs, &theirs, &writer)? else {
+        let Some(first) = supervisor.anchors.start(supervisor, needs, &theirs, &writer)? else {
             return Ok(None);
         };
-        (holds.holder, holds.supervisor) = (Some(first.holder), Some(first.hold));
+        (holds.anchor, holds.supervisor) = (Some(first.anchor), Some(first.hold));
         (encode(&order), None)
     } else {
         let child = execute(supervisor, wrapper, folder, theirs, writer)?;

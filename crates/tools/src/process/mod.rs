@@ -3,8 +3,8 @@
 //! [`Supervisor`] starts them; [`supervise_main`] is the other side, in a process of its own.
 //! Nothing in here knows of tools, models or paths.
 
+mod anchors;
 mod complaint;
-mod holders;
 mod launch;
 mod running;
 mod supervise;
@@ -23,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 pub use self::supervise::{SUPERVISE, Supervision, supervise_main};
 pub use self::wire::ExitStatus;
 
+use self::anchors::Anchors;
 use self::complaint::Complaint;
-use self::holders::Holders;
 use self::launch::Launched;
 use self::wire::Report;
 use crate::mark::{MARK, Mark, Purpose};
@@ -106,7 +106,7 @@ pub struct Supervisor {
     supervision: Arc<Mutex<Supervision>>,
     mark: Option<Mark>,
     sandbox: Option<Sandbox>,
-    holders: Arc<Holders>,
+    anchors: Arc<Anchors>,
 }
 
 impl Supervisor {
@@ -131,8 +131,8 @@ impl Supervisor {
             Supervision::UserNamespace
         };
         let supervision = Arc::new(Mutex::new(best));
-        let (program, holders) = (program.into(), Arc::default());
-        Self { program, grace: Self::GRACE, supervision, mark: None, sandbox: None, holders }
+        let (program, anchors) = (program.into(), Arc::default());
+        Self { program, grace: Self::GRACE, supervision, mark: None, sandbox: None, anchors }
     }
 
     /// With another grace between SIGTERM and SIGKILL; counted in whole milliseconds.
@@ -148,7 +148,7 @@ impl Supervisor {
     #[must_use]
     pub fn of_session(mut self, session: &SessionId) -> Self {
         self.mark = Mark::new(session.as_str(), Purpose::Command).ok();
-        self.holders = Arc::default();
+        self.anchors = Arc::default();
         self
     }
 
@@ -232,7 +232,7 @@ impl Supervisor {
             }
             Err(error) => return Err(complaint.words().map_or(error, RunError::NoSandbox)),
         };
-        let holder = holds.holder.clone();
+        let anchor = holds.anchor.clone();
         holds.over();
         match report {
             Report::Ended { status, left_running, outgrown, full } => {
@@ -251,8 +251,8 @@ impl Supervisor {
             Report::NotLocked(why) => Err(RunError::NoSandbox(complaint.words().unwrap_or(why))),
             Report::Unavailable => Ok(None),
             Report::Stale(place) => {
-                if let Some(holder) = &holder {
-                    self.holders.forget(holder);
+                if let Some(anchor) = &anchor {
+                    self.anchors.forget(anchor);
                 }
                 Err(RunError::NoSandbox(format!("{} is moved or replaced again and again", place.display())))
             }

@@ -6,7 +6,7 @@
 //! side can wait for the other's reader. The command travels here and not on the supervisor's
 //! command line or in its environment, so that nobody who looks for the command finds the supervisor.
 //!
-//! A seed and its holders are asked by messages, and answer each by one.
+//! A seed and its anchors are asked by messages, and answer each by one.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -63,7 +63,7 @@ pub(crate) enum Report {
     Unavailable,
     /// The sandbox could not be built; nothing was executed. In words.
     NotLocked(String),
-    /// This place of the holder's view is not covered any more; nothing was executed.
+    /// This place of the anchor's view is not covered any more; nothing was executed.
     Stale(PathBuf),
 }
 
@@ -78,20 +78,20 @@ impl Report {
 /// What our binary is to be, executed as [`SUPERVISE`] says.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Role {
-    /// It forks holders.
+    /// It forks anchors.
     Seed,
     /// It looks after one command.
     Supervisor(Setting, LaunchOrder),
 }
 
-/// What the commands of one holder have in common.
+/// What the commands of one anchor have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Setting {
     pub(crate) supervision: Supervision,
     pub(crate) sandbox: Orders,
 }
 
-/// What a holder has become.
+/// What an anchor has become.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Built {
     Ready,

@@ -1,4 +1,4 @@
-//! What is made of a sandbox on the other side of a control socket: by a holder once, and by each command's process
+//! What is made of a sandbox on the other side of a control socket: by an anchor once, and by each command's process
 //! before it becomes the command.
 
 use serde::{Deserialize, Serialize};

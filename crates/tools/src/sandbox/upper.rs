@@ -1,5 +1,5 @@
 //! Folders for what an agent changes in a person's caches: the upper half of each overlay, which the person's own
-//! is below. One holder has them at a time, since two overlays can't share one; where a view has to be made
+//! is below. One anchor has them at a time, since two overlays can't share one; where a view has to be made
 //! anew while commands still run in the old one, the new one's read the person's cache alone.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::mount_plan::Step;
 
-/// Those that holders have, and whether the holder is ending. Their number is bounded by that of holders.
+/// Those that anchors have, and whether the anchor is ending. Their number is bounded by that of anchors.
 static IN_USE: Mutex<BTreeMap<PathBuf, bool>> = Mutex::new(BTreeMap::new());
 
 static FREED: Condvar = Condvar::new();
@@ -21,7 +21,7 @@ static FREED: Condvar = Condvar::new();
 /// How long one that is ending is waited for.
 const ENDS: Duration = Duration::from_secs(1);
 
-/// Those of one holder.
+/// Those of one anchor.
 #[derive(Debug, Default)]
 pub(crate) struct Uppers(Vec<PathBuf>);
 
@@ -48,14 +48,14 @@ impl Uppers {
 }
 
 impl Uppers {
-    /// Their holder is ending: whoever wants one waits for that.
+    /// Their anchor is ending: whoever wants one waits for that.
     pub(crate) fn are_ending(&self) {
         let mut in_use = IN_USE.lock();
         in_use.extend(self.0.iter().map(|above| (above.clone(), true)));
     }
 }
 
-/// Takes one, unless a holder has it that isn't ending, or doesn't end.
+/// Takes one, unless an anchor has it that isn't ending, or doesn't end.
 fn is_had(above: &Path) -> bool {
     let until = Instant::now() + ENDS;
     let mut in_use = IN_USE.lock();
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_holder_changes_in_another_can_only_read_meanwhile() {
+    fn what_one_anchor_changes_in_another_can_only_read_meanwhile() {
         let folder = tempfile::tempdir().unwrap();
         let overlay = Step::Overlay { lower: "/l".into(), above: folder.path().join("a"), at: "/c".into() };
         let read_only = Step::Bind { from: "/l".into(), at: "/c".into(), writable: false };

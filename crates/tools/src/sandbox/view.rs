@@ -1,4 +1,4 @@
-//! Makes a view of the file system of its own, where bubblewrap isn't there to do it: in a holder, once it is in new
+//! Makes a view of the file system of its own, where bubblewrap isn't there to do it: in an anchor, once it is in new
 //! namespaces; and what of it is made anew for each command. What it shows was decided elsewhere (`mount_plan`).
 
 use std::collections::BTreeMap;

@@ -115,7 +115,7 @@ impl Mark {
         parents.filter(|pid| command_line(*pid).contains(SUPERVISE)).filter_map(hold).collect()
     }
 
-    /// And on what forked it: holder and seed, which stay for the next command.
+    /// And on what forked it: anchor and seed, which stay for the next command.
     pub(crate) fn hold_all_above(&self) -> Vec<OwnedFd> {
         Self::above(self.alive().into_iter().map(|(pid, _)| pid).collect())
     }

@@ -1,7 +1,7 @@
 //! The one place with `unsafe`: `fork`, and what a forked process has to undo.
 //!
 //! Namespaces are entered by forking: executing a program in between would cost the privilege to mount `/proc`,
-//! and the time that all of this is about; and no safe interface forks. It is sound here because seeds, holders and
+//! and the time that all of this is about; and no safe interface forks. It is sound here because seeds, anchors and
 //! supervisors have one thread: no lock can be held by a thread that the child doesn't have.
 #![allow(unsafe_code)]
 

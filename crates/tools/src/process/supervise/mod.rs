@@ -6,11 +6,11 @@
 //! the command's offspring could hold.
 //!
 //! Where there are namespaces nobody executes a supervisor. One **seed** is executed for all agents of a session and
-//! forks a **holder** for each, which makes namespaces and view once (`holder`); a command's supervisor is forked by
-//! the holder as process 1 of namespaces of its own.
+//! forks a **anchor** for each, which makes namespaces and view once (`anchor`); a command's supervisor is forked by
+//! the anchor as process 1 of namespaces of its own.
 
+mod anchor;
 mod fork;
-mod holder;
 mod loopback;
 mod namespace;
 mod scales;
@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
-use self::holder::First;
+use self::anchor::First;
 use self::tree::Tree;
 use super::wire::{LaunchOrder, Report, Role, Setting};
 use crate::sandbox::orders::Orders;
@@ -40,7 +40,7 @@ pub const SUPERVISE: &str = "__supervise";
 pub enum Supervision {
     /// The supervisor is process 1 of a PID namespace; the caller's privileges made it.
     Namespace,
-    /// As before, inside a user namespace of the holder's, for those without privileges.
+    /// As before, inside a user namespace of the anchor's, for those without privileges.
     UserNamespace,
     /// The supervisor adopts what is orphaned and finds its descendants by looking.
     Subreaper,
@@ -59,7 +59,7 @@ impl Supervision {
         }
     }
 
-    /// Whether a holder makes the namespaces, and its supervisors are forked.
+    /// Whether an anchor makes the namespaces, and its supervisors are forked.
     pub(crate) fn is_held(self) -> bool {
         matches!(self, Self::Namespace | Self::UserNamespace)
     }
@@ -91,8 +91,8 @@ fn supervise() -> io::Result<()> {
     match Role::receive(&control()?)? {
         Role::Supervisor(setting, order) => executed(&setting, &order),
         Role::Seed => {
-            let Some(holder) = holder::seed()? else { return Ok(()) };
-            let Some(first) = holder::hold(holder)? else { return Ok(()) };
+            let Some(anchor) = anchor::seed()? else { return Ok(()) };
+            let Some(first) = anchor::hold(anchor)? else { return Ok(()) };
             forked(first)
         }
     }
@@ -128,11 +128,11 @@ fn contain(supervision: Supervision) -> io::Result<Tree> {
     }
 }
 
-/// Process 1, forked by its holder.
+/// Process 1, forked by its anchor.
 fn forked(first: First) -> io::Result<()> {
     let orders = first.settle()?;
     let order = LaunchOrder::receive(&control()?)?;
-    match holder::enter(&orders, &order) {
+    match anchor::enter(&orders, &order) {
         Ok(()) => watch(Tree::Namespace, &orders, &order),
         Err(report) => say(report),
     }

@@ -1,4 +1,4 @@
-//! What a seed and a holder do all their lives: they fork when asked, and reap.
+//! What a seed and an anchor do all their lives: they fork when asked, and reap.
 
 use std::io;
 use std::os::fd::AsFd as _;

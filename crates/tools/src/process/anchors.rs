@@ -1,5 +1,5 @@
-//! Our side of the seed and its holders: one seed for all commands of a [`Supervisor`](super::Supervisor) and its
-//! clones, one holder for each agent, made when a command needs it, made anew when what it stands on has changed.
+//! Our side of the seed and its anchors: one seed for all commands of a [`Supervisor`](super::Supervisor) and its
+//! clones, one anchor for each agent, made when a command needs it, made anew when what it stands on has changed.
 
 use std::collections::HashMap;
 use std::io;
@@ -28,7 +28,7 @@ use crate::sandbox::upper::{Uppers, are_free};
 /// So many are kept at most: who has not been used for longest goes first.
 const HELD_MAX: usize = 1_024;
 
-/// A seed or holder that takes longer to answer is taken for dead.
+/// A seed or anchor that takes longer to answer is taken for dead.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long what stands around one that is ending is kept for it.
@@ -36,7 +36,7 @@ const LAST_WAIT: Duration = Duration::from_secs(10);
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct Holders {
+pub(super) struct Anchors {
     seed: Mutex<Option<Seed>>,
     held: Mutex<HashMap<PathBuf, Arc<Place>>>,
     /// Counts uses: who has the lowest was not used for longest.
@@ -47,10 +47,10 @@ pub(super) struct Holders {
 #[derive(Debug, Default)]
 struct Place {
     used: AtomicU64,
-    holder: Mutex<Option<Arc<Holder>>>,
+    anchor: Mutex<Option<Arc<Anchor>>>,
 }
 
-/// Forks holders as long as its socket is open.
+/// Forks anchors as long as its socket is open.
 #[derive(Debug)]
 struct Seed {
     socket: UnixStream,
@@ -60,7 +60,7 @@ struct Seed {
 
 /// Kept by the commands that run in it too.
 #[derive(Debug)]
-pub(super) struct Holder {
+pub(super) struct Anchor {
     socket: Mutex<UnixStream>,
     needs: Needs,
     /// Whether what is changed in a cache can be kept.
@@ -69,7 +69,7 @@ pub(super) struct Holder {
     uppers: Uppers,
 }
 
-/// What a command needs a holder to be.
+/// What a command needs an anchor to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) setting: Setting,
@@ -79,12 +79,12 @@ pub(super) struct Needs {
 /// Process 1 of a command.
 #[derive(Debug)]
 pub(super) struct First {
-    pub(super) holder: Arc<Holder>,
+    pub(super) anchor: Arc<Anchor>,
     /// Readable when it and all of its namespace is dead.
     pub(super) hold: OwnedFd,
 }
 
-impl Holders {
+impl Anchors {
     /// Starts process 1 of a command that has this control socket and output. `None`: the system refuses namespaces.
     ///
     /// # Errors
@@ -97,29 +97,29 @@ impl Holders {
         output: &impl AsFd,
     ) -> Result<Option<First>, RunError> {
         let place = self.place(&needs.ground.whose);
-        let mut holder = place.holder.lock();
+        let mut anchor = place.anchor.lock();
         // One that was killed is noticed when it is spoken to.
         for _ in 0..2 {
-            if !holder.as_ref().is_some_and(|holder| holder.fits(&needs)) {
+            if !anchor.as_ref().is_some_and(|anchor| anchor.fits(&needs)) {
                 // Its caches can be had by the next only when it is over.
-                drop(holder.take());
-                *holder = self.build(supervisor, &needs)?.map(Arc::new);
+                drop(anchor.take());
+                *anchor = self.build(supervisor, &needs)?.map(Arc::new);
             }
-            let Some(there) = holder.as_ref() else { return Ok(None) };
+            let Some(there) = anchor.as_ref() else { return Ok(None) };
             match there.fork(control, output) {
-                Ok(hold) => return Ok(Some(First { holder: there.clone(), hold })),
+                Ok(hold) => return Ok(Some(First { anchor: there.clone(), hold })),
                 Err(error) if error.kind() == io::ErrorKind::Other => return Err(error.into()),
-                Err(_) => drop(holder.take()),
+                Err(_) => drop(anchor.take()),
             }
         }
         Err(io::Error::other("what holds its sandbox is ended again and again").into())
     }
 
     /// It is of no use any more, for what comes.
-    pub(super) fn forget(&self, holder: &Arc<Holder>) {
-        let place = self.held.lock().get(&holder.needs.ground.whose).cloned();
-        if let Some(mut there) = place.as_ref().map(|place| place.holder.lock())
-            && there.as_ref().is_some_and(|there| Arc::ptr_eq(there, holder))
+    pub(super) fn forget(&self, anchor: &Arc<Anchor>) {
+        let place = self.held.lock().get(&anchor.needs.ground.whose).cloned();
+        if let Some(mut there) = place.as_ref().map(|place| place.anchor.lock())
+            && there.as_ref().is_some_and(|there| Arc::ptr_eq(there, anchor))
         {
             *there = None;
         }
@@ -139,7 +139,7 @@ impl Holders {
         place
     }
 
-    fn build(&self, supervisor: &Supervisor, needs: &Needs) -> Result<Option<Holder>, RunError> {
+    fn build(&self, supervisor: &Supervisor, needs: &Needs) -> Result<Option<Anchor>, RunError> {
         let no_sandbox = |error: io::Error| RunError::NoSandbox(error.to_string());
         let mut setting = needs.setting.clone();
         make_all(&needs.ground.folders).map_err(no_sandbox)?;
@@ -155,10 +155,10 @@ impl Holders {
             Built::Failed(why) => return Err(RunError::NoSandbox(why)),
         }
         let lacks_caches = setting != needs.setting;
-        Ok(Some(Holder { socket: Mutex::new(socket), needs: needs.clone(), lacks_caches, hold, uppers }))
+        Ok(Some(Anchor { socket: Mutex::new(socket), needs: needs.clone(), lacks_caches, hold, uppers }))
     }
 
-    /// A holder that waits for what it is to hold. A seed that was killed is replaced.
+    /// An anchor that waits for what it is to hold. A seed that was killed is replaced.
     fn forked(&self, supervisor: &Supervisor) -> io::Result<(UnixStream, OwnedFd)> {
         let mut seed = self.seed.lock();
         let (ours, theirs) = UnixStream::pair()?;
@@ -172,7 +172,7 @@ impl Holders {
     }
 }
 
-/// Sends a socket for a holder; a hold on who has it.
+/// Sends a socket for an anchor; a hold on who has it.
 fn carried(seed: &UnixStream, socket: &UnixStream) -> io::Result<OwnedFd> {
     Message::send(seed, &[], &[socket.as_fd()])?;
     answered(seed)
@@ -204,7 +204,7 @@ impl Seed {
     }
 }
 
-impl Holder {
+impl Anchor {
     fn fits(&self, needs: &Needs) -> bool {
         let steps = needs.setting.sandbox.view.as_ref().map(|view| view.steps.as_slice()).unwrap_or_default();
         self.needs == *needs && !(self.lacks_caches && are_free(steps))
@@ -217,7 +217,7 @@ impl Holder {
     }
 }
 
-impl Drop for Holder {
+impl Drop for Anchor {
     /// What it had for caches is free when it is dead, which nobody has to wait for.
     fn drop(&mut self) {
         // One that is gone can't be told.

@@ -1,7 +1,7 @@
 //! Namespaces and a view, made once for an agent and held by a process that does nothing else; each command gets PID,
 //! mount and IPC namespaces of its own in them (docs/decisions/0056).
 //!
-//! The end of the seed is the end of its holders, and a holder's that of its commands: the kernel sees to it.
+//! The end of the seed is the end of its anchors, and an anchor's that of its commands: the kernel sees to it.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +20,7 @@ use crate::process::wire::{Built, LaunchOrder, Message, Report, Setting, encode}
 use crate::sandbox::orders::{Orders, View};
 use crate::sandbox::view;
 
-/// Forks a holder for each socket that it is sent, and answers with a hold on it. `Some`: this is one, with its socket.
+/// Forks an anchor for each socket that it is sent, and answers with a hold on it. `Some`: this is one, with its socket.
 pub(super) fn seed() -> io::Result<Option<UnixStream>> {
     let control = UnixStream::from(OwnedFd::from(control()?));
     serve(&control, |message| {
@@ -103,7 +103,7 @@ pub(super) struct First {
 }
 
 impl First {
-    /// In the place of the holder's: it dies with that, and has the command's control socket and output.
+    /// In the place of the anchor's: it dies with that, and has the command's control socket and output.
     pub(super) fn settle(self) -> io::Result<Orders> {
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
         own_session()?;
