@@ -50,6 +50,7 @@ pub(crate) async fn run(
         output.tell(&rest);
     }
     let (planted, mut notes) = look_after(context, before).await;
+    notes.extend(context.gate.iter().flat_map(|gate| gate.take_notes()));
     if let Some(running) = running {
         let looked = ended_beside_others(context, running).await;
         notes.extend(looked.err().map(|error| format!("what it changed is not known: {error}")));

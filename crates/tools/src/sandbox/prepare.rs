@@ -65,7 +65,7 @@ impl Sandbox {
                 // The devices that we make in a view can be written too.
                 plan.writable.push("/dev".into());
                 orders.rights = Some(Rights { read: vec!["/".into()], write: plan.writable });
-                let network_off = !self.wanted.network;
+                let network_off = !self.is_open();
                 orders.view = Some(View { steps: plan.steps, folder: folder.to_owned(), network_off });
             }
             Engine::Bubblewrap => {
@@ -73,7 +73,7 @@ impl Sandbox {
                 // Asked each time: another session may work by now in the folder that it is in.
                 let program = programs::find(Program::Bubblewrap).map_err(io::Error::other)?;
                 let mut bubblewrap = Command::new(program);
-                bubblewrap.args(bubblewrap::arguments(&plan.steps, folder, self.wanted.network));
+                bubblewrap.args(bubblewrap::arguments(&plan.steps, folder, self.is_open()));
                 wrapper = Some(bubblewrap);
             }
             Engine::Nobody => {}

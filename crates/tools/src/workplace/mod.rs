@@ -64,6 +64,7 @@ use self::worktree::{Again, FolderState, NoWorktree, Repository, Worktree};
 use crate::confined::Confined;
 use crate::context::{Limits, ToolContext, off_the_runtime};
 use crate::mark::{Mark, Purpose};
+use crate::network::Reachable;
 use crate::process::Supervisor;
 use crate::programs;
 use crate::sandbox::Tier;
@@ -82,6 +83,8 @@ pub struct GitWorkplace {
     limits: Limits,
     supervisor: Supervisor,
     reach: Reach,
+    /// What of the network its agents may reach, where they are held to a list.
+    reachable: OnceLock<Arc<Reachable>>,
     wishes: Wishes,
     unread: Unread,
     turns_kept: usize,
@@ -144,6 +147,7 @@ impl GitWorkplace {
             limits: Limits::default(),
             supervisor: Supervisor::ourselves().of_session(session),
             reach: Reach::default(),
+            reachable: OnceLock::new(),
             wishes: Wishes::default(),
             unread: Unread::default(),
             turns_kept: TURNS_KEPT,
