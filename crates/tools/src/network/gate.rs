@@ -7,10 +7,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::addresses::plain;
-use super::hosts::Hosts;
+use super::hosts::{self, BadEntry, Hosts};
 use super::outside::Outside;
 use super::refusal::{Refusal, Why};
-use super::site::{Host, NoHost, Site};
+use super::site::{Host, Site};
 
 /// How many hosts can be allowed for a session besides those of the list.
 const ALLOWED_MAX: usize = 1_000;
@@ -31,20 +31,14 @@ impl Reachable {
         Self { hosts, allowed: Mutex::default() }
     }
 
-    /// A person allows `HOST:PORT` while the session lives. `false`: so many are allowed that nobody knows them
-    /// any more.
-    ///
-    /// # Errors
-    /// It is no host.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no request for a person's word leads here yet"))]
-    pub(crate) fn allow(&self, site: &str) -> Result<bool, NoHost> {
-        let site = Site::parse(site)?;
+    /// A person allows it while the session lives. `false`: so many are allowed that nobody knows them any more.
+    fn allow(&self, site: Site) -> bool {
         let mut allowed = self.allowed.lock();
         let has_room = allowed.len() < ALLOWED_MAX || allowed.contains(&site);
         if has_room {
             allowed.insert(site);
         }
-        Ok(has_room)
+        has_room
     }
 
     fn has(&self, site: &Site) -> bool {
@@ -80,6 +74,7 @@ impl Reachable {
 pub(crate) struct Gate {
     pub(super) reachable: Arc<Reachable>,
     pub(super) outside: Arc<dyn Outside>,
+    asks: bool,
     refusals: Mutex<Refusals>,
 }
 
@@ -90,9 +85,29 @@ struct Refusals {
 }
 
 impl Gate {
-    /// The way of one agent.
-    pub(crate) fn new(reachable: Arc<Reachable>, outside: Arc<dyn Outside>) -> Self {
-        Self { reachable, outside, refusals: Mutex::default() }
+    /// The way of one agent; `asks`: it can ask a person for more.
+    pub(crate) fn new(reachable: Arc<Reachable>, outside: Arc<dyn Outside>, asks: bool) -> Self {
+        Self { reachable, outside, asks, refusals: Mutex::default() }
+    }
+
+    /// Whether its agent can ask a person for more.
+    pub(crate) fn asks(&self) -> bool {
+        self.asks
+    }
+
+    /// What a person would allow with such a host, as `HOST:PORT`. `None`: it can be reached already.
+    ///
+    /// # Errors
+    /// It is no host.
+    pub(crate) fn would_allow(&self, host: &str) -> Result<Option<String>, BadEntry> {
+        let site = hosts::one(host)?;
+        Ok((!self.reachable.has(&site)).then(|| site.to_string()))
+    }
+
+    /// A person allows it while the session lives. `false`: it is no host, or so many are allowed that nobody knows
+    /// them any more.
+    pub(crate) fn allow(&self, host: &str) -> bool {
+        hosts::one(host).is_ok_and(|site| self.reachable.allow(site))
     }
 
     /// Keeps what was refused, each once.
@@ -112,7 +127,9 @@ impl Gate {
     pub(crate) fn take_notes(&self) -> Vec<String> {
         let Refusals { told, more } = std::mem::take(&mut *self.refusals.lock());
         let more = (more > 0).then(|| format!("{more} more requests were refused"));
-        let notes = told.iter().map(Refusal::sentence).chain(more);
+        let can_ask = self.asks && told.iter().any(|refusal| refusal.why == Why::NotListed);
+        let ask = can_ask.then(|| "to ask a person for such a host, call the tool `network`".to_owned());
+        let notes = told.iter().map(Refusal::sentence).chain(more).chain(ask);
         notes.map(|note| format!("Network: {note}")).collect()
     }
 }
@@ -136,15 +153,40 @@ mod tests {
         let reachable = reachable(&["a.example"]);
         assert_eq!(reachable.admits(&site("a.example:443")), Ok(()));
         assert_eq!(reachable.admits(&site("b.example:443")), Err(Why::NotListed));
-        assert_eq!(reachable.allow("b.example:443"), Ok(true));
+        assert!(reachable.allow(site("b.example:443")));
         assert_eq!(reachable.admits(&site("b.example:443")), Ok(()));
         assert_eq!(reachable.admits(&site("b.example:80")), Err(Why::NotListed));
-        assert_eq!(reachable.allow("b.example"), Err(NoHost::Port));
         for n in 1..ALLOWED_MAX {
-            assert_eq!(reachable.allow(&format!("h{n}.example:443")), Ok(true));
+            assert!(reachable.allow(site(&format!("h{n}.example:443"))));
         }
-        assert_eq!(reachable.allow("one.too.many.example:443"), Ok(false));
-        assert_eq!(reachable.allow("b.example:443"), Ok(true));
+        assert!(!reachable.allow(site("one.too.many.example:443")));
+        assert!(reachable.allow(site("b.example:443")));
+    }
+
+    #[test]
+    fn a_host_that_a_person_allows_is_one_host_in_one_spelling() {
+        let gate = Gate::new(Arc::new(reachable(&["a.example"])), Arc::new(System), true);
+        for (host, expected) in [
+            ("a.example", Ok(None)),
+            ("a.example:443", Ok(None)),
+            ("A.example.:22", Ok(Some("a.example:22"))),
+            ("b.example", Ok(Some("b.example:443"))),
+            ("10.0.0.1:5432", Ok(Some("10.0.0.1:5432"))),
+            ("registries", Err("one host")),
+            ("*.example", Err("name each")),
+            ("https://b.example/", Err("it is a URL")),
+            ("localhost:80", Err("a loopback of their own")),
+            ("0x7f.1:443", Err("in disguise")),
+            ("", Err("no name")),
+        ] {
+            match (gate.would_allow(host), expected) {
+                (Ok(got), Ok(expected)) => assert_eq!(got.as_deref(), expected, "{host}"),
+                (Err(got), Err(expected)) => assert!(got.to_string().contains(expected), "{host}: {got}"),
+                (got, _) => panic!("{host}: {got:?}"),
+            }
+        }
+        assert!(gate.allow("B.example") && !gate.allow("registries"));
+        assert_eq!(gate.would_allow("b.example"), Ok(None));
     }
 
     #[test]
@@ -176,7 +218,7 @@ mod tests {
 
     #[test]
     fn each_refusal_is_told_once_and_many_are_counted() {
-        let gate = Gate::new(Arc::new(reachable(&[])), Arc::new(System));
+        let gate = Gate::new(Arc::new(reachable(&[])), Arc::new(System), false);
         for _ in 0..3 {
             gate.refused(&Refusal::of(&site("a.example:443"), Why::NotListed));
         }
@@ -189,5 +231,10 @@ mod tests {
         }
         let notes = gate.take_notes();
         assert_eq!((notes.len(), &*notes[TOLD_MAX]), (TOLD_MAX + 1, "Network: 5 more requests were refused"));
+        let gate = Gate::new(Arc::new(reachable(&[])), Arc::new(System), true);
+        gate.refused(&Refusal::of(&site("a.example:443"), Why::NotTls));
+        assert_eq!(gate.take_notes().len(), 1, "nobody can allow that");
+        gate.refused(&Refusal::of(&site("a.example:443"), Why::NotListed));
+        assert!(gate.take_notes()[1].contains("call the tool `network`"));
     }
 }

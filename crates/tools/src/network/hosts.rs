@@ -115,6 +115,19 @@ impl Hosts {
     }
 }
 
+/// One host, on port 443 unless it says another.
+///
+/// # Errors
+/// It is none, or more than one.
+pub(super) fn one(text: &str) -> Result<Site, BadEntry> {
+    match &sites(text.trim())?[..] {
+        [site] => Ok(site.clone()),
+        // A host without a port has several sites, too.
+        [site, ..] if text.trim() != REGISTRIES => Ok(site.clone()),
+        _ => Err(bad(text, "a person allows one host at a time")),
+    }
+}
+
 fn sites(entry: &str) -> Result<Vec<Site>, BadEntry> {
     let fails = |why: NoHost| bad(entry, &why.to_string());
     if entry == REGISTRIES {

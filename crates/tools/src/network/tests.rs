@@ -59,7 +59,7 @@ impl Bench {
             connected: Mutex::default(),
         });
         let hosts = Hosts::parse(entries.iter().copied()).unwrap();
-        let gate = Arc::new(Gate::new(Arc::new(Reachable::new(Arc::new(hosts))), outside.clone()));
+        let gate = Arc::new(Gate::new(Arc::new(Reachable::new(Arc::new(hosts))), outside.clone(), false));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let proxy = Proxy::serve(gate.clone(), listener.into()).unwrap();

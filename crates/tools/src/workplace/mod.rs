@@ -85,6 +85,8 @@ pub struct GitWorkplace {
     reach: Reach,
     /// What of the network its agents may reach, where they are held to a list.
     reachable: OnceLock<Arc<Reachable>>,
+    /// A person is asked before commands run.
+    asks: bool,
     wishes: Wishes,
     unread: Unread,
     turns_kept: usize,
@@ -148,6 +150,7 @@ impl GitWorkplace {
             supervisor: Supervisor::ourselves().of_session(session),
             reach: Reach::default(),
             reachable: OnceLock::new(),
+            asks: false,
             wishes: Wishes::default(),
             unread: Unread::default(),
             turns_kept: TURNS_KEPT,
@@ -193,6 +196,13 @@ impl GitWorkplace {
     pub fn reach(mut self, reach: Reach) -> Self {
         programs::keep_out_of(reach.writable.iter().map(PathBuf::as_path));
         self.reach = reach;
+        self
+    }
+
+    /// With agents who can ask a person for a host: where calls that run something are asked about.
+    #[must_use]
+    pub fn asks(mut self, asks: bool) -> Self {
+        self.asks = asks;
         self
     }
 

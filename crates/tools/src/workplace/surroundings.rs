@@ -70,7 +70,7 @@ impl GitWorkplace {
         environment.retain(|(name, _)| proxy.iter().all(|(one, _)| one != name));
         environment.extend(proxy);
         let reachable = self.reachable.get_or_init(|| Arc::new(Reachable::new(hosts.clone())));
-        Some(Arc::new(Gate::new(reachable.clone(), Arc::new(System))))
+        Some(Arc::new(Gate::new(reachable.clone(), Arc::new(System), self.asks)))
     }
 
     fn confined(
