@@ -90,7 +90,7 @@ pub(super) async fn serve(gate: &Gate, stream: TcpStream) {
     // How a connection ended that was let through, both sides know.
     let _they_know = match first {
         Ok(Some(plain)) => pass_on(heard, host, &plain).await,
-        Ok(None) => join(heard, host).await,
+        Ok(None) => relay::tunnel(heard.stream, host, &heard.bytes).await,
         // The tunnel stands: an answer would be taken for the host's, which HTTP alone can read.
         Err(cut) => return tell(gate, heard, cut, site.port == HTTP).await,
     };
@@ -104,14 +104,16 @@ impl Heard {
 
     /// Takes a whole head out of what was heard.
     async fn head(&mut self) -> Result<Vec<u8>, Cut> {
+        let mut seen = 0;
         loop {
-            if let Some(end) = end_of_head(&self.bytes).filter(|end| *end <= HEAD_MAX) {
+            if let Some(end) = end_of_head(&self.bytes, seen).filter(|end| *end <= HEAD_MAX) {
                 let rest = self.bytes.split_off(end);
                 return Ok(std::mem::replace(&mut self.bytes, rest));
             }
             if self.bytes.len() >= HEAD_MAX {
                 return Err(Refusal::of_request(Why::Request("its head is longer than 16 KiB")).into());
             }
+            seen = self.bytes.len();
             self.more().await?;
         }
     }
@@ -199,18 +201,11 @@ async fn connect_to(gate: &Gate, address: SocketAddr) -> Result<TcpStream, Why> 
     }
 }
 
-/// What was said first goes first.
-async fn join(heard: Heard, mut host: TcpStream) -> io::Result<()> {
-    host.write_all(&heard.bytes).await?;
-    relay::tunnel(heard.stream, host).await
-}
-
 /// One request, and of what follows it its body.
-async fn pass_on(heard: Heard, mut host: TcpStream, plain: &Plain) -> io::Result<()> {
+async fn pass_on(heard: Heard, host: TcpStream, plain: &Plain) -> io::Result<()> {
     let Heard { stream, bytes } = heard;
-    host.write_all(&[&plain.head[..], &bytes].concat()).await?;
     let rest = plain.body.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-    relay::exchange(stream, host, rest).await
+    relay::exchange(stream, host, &[&plain.head[..], &bytes].concat(), rest).await
 }
 
 /// Keeps what is to be told, and answers where the command can read it.

@@ -123,9 +123,9 @@ pub(super) mod tests {
     fn with_an_encrypted_hello_the_open_name_is_the_one_that_counts() {
         let mut bytes = hello("front.example");
         // An extension `encrypted_client_hello` at the end; the three lengths around it grow.
-        let extension = [0xfe, 0x0d, 0, 4, 1, 2, 3, 4];
+        let extension = [0xfe, 0x0d, 0, 12, 0, 0, 1, 0, 1, 5, 0, 1, 7, 0, 1, 9];
         let grow = |bytes: &mut Vec<u8>, at: usize| {
-            let length = u16::from_be_bytes([bytes[at], bytes[at + 1]]) + 8;
+            let length = u16::from_be_bytes([bytes[at], bytes[at + 1]]) + 16;
             bytes[at..at + 2].copy_from_slice(&length.to_be_bytes());
         };
         let session = usize::from(bytes[43]);

@@ -34,12 +34,13 @@ impl Moved {
     }
 }
 
-/// All of both ways.
+/// All of both ways; what was `said` first goes first.
 ///
 /// # Errors
 /// One side broke off, or both were silent for too long.
-pub(super) async fn tunnel(mut command: TcpStream, mut host: TcpStream) -> io::Result<()> {
+pub(super) async fn tunnel(mut command: TcpStream, mut host: TcpStream, said: &[u8]) -> io::Result<()> {
     let moved = Moved::default();
+    unless_silent(host.write_all(said), &moved).await?;
     let (mut from_command, mut to_command) = command.split();
     let (mut from_host, mut to_host) = host.split();
     let there = pass(&mut from_command, &mut to_host, &moved);
@@ -47,13 +48,19 @@ pub(super) async fn tunnel(mut command: TcpStream, mut host: TcpStream) -> io::R
     tokio::try_join!(there, back).map(drop)
 }
 
-/// One request's body of which `body` bytes are still to come, and all of the answer. What the command says behind it
-/// is nobody's: the connection ends.
+/// One request, of whose body `body` bytes are still to come behind what was `said`, and all of the answer. What the
+/// command says behind it is nobody's: the connection ends.
 ///
 /// # Errors
 /// As for [`tunnel`].
-pub(super) async fn exchange(mut command: TcpStream, mut host: TcpStream, body: u64) -> io::Result<()> {
+pub(super) async fn exchange(
+    mut command: TcpStream,
+    mut host: TcpStream,
+    said: &[u8],
+    body: u64,
+) -> io::Result<()> {
     let moved = Moved::default();
+    unless_silent(host.write_all(said), &moved).await?;
     let (mut from_command, mut to_command) = command.split();
     let (mut from_host, mut to_host) = host.split();
     let request = async {

@@ -43,9 +43,10 @@ pub(crate) struct Plain {
     pub(crate) body: u64,
 }
 
-/// Where a head ends that is whole; what follows is no part of it.
-pub(crate) fn end_of_head(bytes: &[u8]) -> Option<usize> {
-    bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
+/// Where a head ends that is whole; what follows is no part of it. In the first `seen` bytes there is no end.
+pub(crate) fn end_of_head(bytes: &[u8], seen: usize) -> Option<usize> {
+    let from = seen.saturating_sub(3).min(bytes.len());
+    bytes[from..].windows(4).position(|four| four == b"\r\n\r\n").map(|at| from + at + 4)
 }
 
 /// Reads a head: of a tunnel, or of a request with a whole URL.
@@ -368,7 +369,10 @@ mod tests {
 
     #[test]
     fn a_head_ends_at_its_first_empty_line() {
-        assert_eq!(end_of_head(b"a\r\n\r\nb\r\n\r\n"), Some(5));
-        assert_eq!(end_of_head(b"a\r\n\r"), None);
+        assert_eq!(end_of_head(b"a\r\n\r\nb\r\n\r\n", 0), Some(5));
+        assert_eq!(end_of_head(b"a\r\n\r", 0), None);
+        for seen in 0..5 {
+            assert_eq!(end_of_head(b"a\r\n\r\n", seen), Some(5), "{seen}");
+        }
     }
 }

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{pause, resume};
 
 use super::addresses::closed;
 use super::hello::tests::hello;
@@ -283,30 +284,34 @@ async fn a_head_has_an_end_within_16_kib() {
     assert!(bench.is_untouched());
 }
 
-/// The clock is the test's: it goes on when nobody has anything else to do.
-#[tokio::test(start_paused = true)]
+/// A clock that is paused goes on when nobody has anything else to do.
+#[tokio::test]
 async fn who_says_nothing_or_says_it_slowly_is_cut_in_time() {
     let bench = Bench::new(&["a.example"], OPEN).await;
+    let mut command = bench.tunnel("a.example:443").await;
+    command.write_all(&hello("a.example")[..20]).await.unwrap();
+    pause();
+    assert_eq!(rest(command).await, "");
     for begun in ["", "CONNECT a.example:443 HTTP/1.1\r\n"] {
         let answer = bench.said(begun.as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 408 ") && answer.contains("within 10 s"), "{answer}");
     }
-    let mut command = bench.tunnel("a.example:443").await;
-    command.write_all(&hello("a.example")[..20]).await.unwrap();
-    assert_eq!(rest(command).await, "");
     assert!(bench.notes().contains("a.example:443 was refused: nothing that could be judged"));
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_connection_in_which_nothing_moves_ends() {
     let bench = Bench::new(&["git.example:22"], OPEN).await;
     let command = bench.tunnel("git.example:22").await;
     let (host, _) = bench.server.accept().await.unwrap();
+    pause();
     assert_eq!((rest(command).await, rest(host).await), Default::default());
+    resume();
     // One side alone has said its last.
     let mut command = bench.tunnel("git.example:22").await;
     let (host, _) = bench.server.accept().await.unwrap();
     command.shutdown().await.unwrap();
+    pause();
     assert_eq!((rest(command).await, rest(host).await), Default::default());
 }
 

@@ -250,3 +250,25 @@ impl Sandbox {
         all.into_iter().filter(|(holds, _)| *holds).map(|(_, note)| note).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::Hosts;
+
+    /// Who can't be held to a list of hosts reaches none of them, and a person is told why.
+    #[test]
+    fn where_hosts_can_not_be_told_apart_the_network_is_off_and_that_is_said() {
+        let hosts = Hosts::parse(["a.example"]).unwrap();
+        let wanted = Wanted { network: Network::hosts(hosts), ..Wanted::default() };
+        for (engine, state, says) in [
+            (Engine::Bubblewrap, NetworkState::Off, "takes a sandbox of Landlock with namespaces"),
+            (Engine::Landlock(Supervision::Subreaper), NetworkState::FilteredBySeccomp, "takes namespaces"),
+            (Engine::Nobody, NetworkState::Open, "holds nobody"),
+        ] {
+            let force = Sandbox::new(&wanted, engine, Abilities::default(), None).in_force();
+            assert_eq!(force.network, state);
+            assert!(force.notes.iter().any(|note| note.contains(says)), "{:?}", force.notes);
+        }
+    }
+}

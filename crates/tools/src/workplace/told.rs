@@ -165,4 +165,16 @@ mod tests {
             assert!(text.contains(says) && text.contains("is refused"), "{text}");
         }
     }
+
+    #[test]
+    fn an_agent_is_told_the_hosts_that_its_commands_reach_and_how() {
+        let entries: Vec<String> = (0..HOSTS_NAMED + 2).map(|n| format!("h{n}.example")).collect();
+        let few = reached(&Hosts::parse(["registries", "a.example:22"]).unwrap());
+        assert!(
+            few.contains("only these hosts: `registries`, `a.example:22`, and only by the proxy"),
+            "{few}"
+        );
+        let many = reached(&Hosts::parse(entries.iter().map(String::as_str)).unwrap());
+        assert!(many.contains("`h39.example` and 2 more, and only"), "{many}");
+    }
 }
