@@ -89,12 +89,12 @@ impl Hosts {
     }
 
     /// The loopback addresses that are named.
-    pub(crate) fn loopbacks(&self) -> impl Iterator<Item = IpAddr> {
+    pub(crate) fn loopbacks(&self) -> BTreeSet<IpAddr> {
         let addresses = self.sites.iter().filter_map(|site| match site.host {
             Host::Address(address) => Some(address),
             Host::Name(_) => None,
         });
-        addresses.filter(IpAddr::is_loopback)
+        addresses.filter(IpAddr::is_loopback).collect()
     }
 
     /// What is in both, in the words of `other`: of an entry of which only a part is here, that part.
@@ -187,7 +187,7 @@ mod tests {
             assert_eq!(hosts.has(&Site::parse(site).unwrap()), has, "{site}");
         }
         assert_eq!(hosts.count(), 4);
-        assert_eq!(hosts.loopbacks().collect::<Vec<_>>(), ["::1".parse::<IpAddr>().unwrap()]);
+        assert_eq!(hosts.loopbacks(), ["::1".parse().unwrap()].into());
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod tests;
 
 use std::ffi::OsString;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde::de::value::SeqAccessDeserializer;
@@ -116,7 +117,7 @@ pub(crate) fn environment(hosts: &Hosts) -> Vec<(OsString, OsString)> {
 
 /// The command's own loopback, but for addresses of the machine's that a person has named.
 fn past_the_proxy(hosts: &Hosts) -> String {
-    let named: Vec<String> = hosts.loopbacks().map(|address| address.to_string()).collect();
+    let named: Vec<String> = hosts.loopbacks().iter().map(IpAddr::to_string).collect();
     let own = ["localhost", "127.0.0.1", "::1"].into_iter();
     own.filter(|own| !named.iter().any(|named| named == own)).collect::<Vec<_>>().join(",")
 }

@@ -102,9 +102,10 @@ impl Refusal {
         Self { about: site.to_string(), why }
     }
 
-    /// Of what a command wrote in the place of a host.
+    /// Of what a command wrote in the place of a host, without a user and a password that stand before one.
     pub(crate) fn of_text(text: &str, why: Why) -> Self {
-        Self { about: inert(text), why }
+        let host = text.rsplit_once('@').map_or(text, |(_, host)| host);
+        Self { about: inert(host), why }
     }
 
     /// Of a request that names nobody.
@@ -164,6 +165,7 @@ mod tests {
             ),
             (Refusal::of(&site, Why::OtherName("b.example".to_owned())), "403 ", "another host, b.example"),
             (Refusal::of_text("21\r\n3\u{202e}", NoHost::Disguise.into()), "403 ", "21??3? was refused"),
+            (Refusal::of_text("u:secret@b", NoHost::Grammar.into()), "403 ", "Midturn: b was refused"),
             (Refusal::of_request(Why::Request("x")), "400 ", "a request to the proxy was refused"),
             (Refusal::of(&site, Why::Unreachable("refused".to_owned())), "502 ", "was not reached"),
             (Refusal::of(&site, Why::Late(late)), "504 ", "within 10 s"),

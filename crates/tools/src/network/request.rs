@@ -277,7 +277,7 @@ mod tests {
             ("GET http://a.example/x", "Host: a.example:81\r\n", "another host, a.example:81"),
             ("GET http://a.example/x", "Host: a.example\r\nhOST: b.example\r\n", "several Hosts"),
             ("GET http://a.example/x", "Host: a.example, b.example\r\n", "another host"),
-            ("GET http://u:p@a.example/x", host, "it is no name"),
+            ("GET http://u:p@a.example/x", host, "a.example was refused: its port is no number"),
             ("GET http://a.example\\@b.example/x", host, "it is no name"),
             ("GET http://127.1/x", "Host: 127.1\r\n", "in disguise"),
             ("GET http://a.example/x#y", host, "a fragment"),
