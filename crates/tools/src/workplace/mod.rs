@@ -59,12 +59,12 @@ use self::by_tool::ByTool;
 use self::folders::SessionFolders;
 use self::layout::RepositoryLayout;
 use self::record::{Record, Records};
+use self::surroundings::WayOut;
 use self::undo::Recorder;
 use self::worktree::{Again, FolderState, NoWorktree, Repository, Worktree};
 use crate::confined::Confined;
 use crate::context::{Limits, ToolContext, off_the_runtime};
 use crate::mark::{Mark, Purpose};
-use crate::network::Reachable;
 use crate::process::Supervisor;
 use crate::programs;
 use crate::sandbox::Tier;
@@ -83,10 +83,7 @@ pub struct GitWorkplace {
     limits: Limits,
     supervisor: Supervisor,
     reach: Reach,
-    /// What of the network its agents may reach, where they are held to a list.
-    reachable: OnceLock<Arc<Reachable>>,
-    /// A person is asked before commands run.
-    asks: bool,
+    way_out: WayOut,
     wishes: Wishes,
     unread: Unread,
     turns_kept: usize,
@@ -149,8 +146,7 @@ impl GitWorkplace {
             limits: Limits::default(),
             supervisor: Supervisor::ourselves().of_session(session),
             reach: Reach::default(),
-            reachable: OnceLock::new(),
-            asks: false,
+            way_out: WayOut::default(),
             wishes: Wishes::default(),
             unread: Unread::default(),
             turns_kept: TURNS_KEPT,
@@ -196,13 +192,6 @@ impl GitWorkplace {
     pub fn reach(mut self, reach: Reach) -> Self {
         programs::keep_out_of(reach.writable.iter().map(PathBuf::as_path));
         self.reach = reach;
-        self
-    }
-
-    /// With agents who can ask a person for a host: where calls that run something are asked about.
-    #[must_use]
-    pub fn asks(mut self, asks: bool) -> Self {
-        self.asks = asks;
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use midturn_core::rules::id::AgentName;
 use parking_lot::Mutex;
@@ -19,7 +19,22 @@ use crate::root::Root;
 use crate::sandbox::{InForce, NetworkState};
 use crate::seen::Seen;
 
+/// What of the network the agents of a session may reach, where they are held to a list.
+#[derive(Default)]
+pub(super) struct WayOut {
+    reachable: OnceLock<Arc<Reachable>>,
+    /// They can ask a person for more.
+    asks: bool,
+}
+
 impl GitWorkplace {
+    /// With agents who can ask a person for a host: where calls that run something are asked about.
+    #[must_use]
+    pub fn asks(mut self, asks: bool) -> Self {
+        self.way_out.asks = asks;
+        self
+    }
+
     pub(super) fn context(
         &self,
         agent: &AgentName,
@@ -69,8 +84,8 @@ impl GitWorkplace {
         let proxy = network::environment(hosts);
         environment.retain(|(name, _)| proxy.iter().all(|(one, _)| one != name));
         environment.extend(proxy);
-        let reachable = self.reachable.get_or_init(|| Arc::new(Reachable::new(hosts.clone())));
-        Some(Arc::new(Gate::new(reachable.clone(), Arc::new(System), self.asks)))
+        let reachable = self.way_out.reachable.get_or_init(|| Arc::new(Reachable::new(hosts.clone())));
+        Some(Arc::new(Gate::new(reachable.clone(), Arc::new(System), self.way_out.asks)))
     }
 
     fn confined(
