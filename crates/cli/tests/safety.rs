@@ -184,6 +184,8 @@ fn the_doctor_tells_how_to_mend_it() {
         ("approvals.deny = ['read', 'read(x)']", &[], "midturn.toml:1) adds nothing"),
         ("approvals.deny = ['wob']", &[], "the rule `wob` never holds: there is no such tool"),
         ("sandbox.network = true", &[], "midturn.toml:1: `sandbox.network` is not taken"),
+        ("sandbox.network = ['a.example']", &[], "midturn.toml:1: `sandbox.network` is not taken"),
+        ("", &["--set", "sandbox.network=0x7f.1"], "it is an address in disguise"),
         ("", &["--set", "sandbox.network=true"], "weak    network: open to commands"),
         ("", &["--no-sandbox"], "weak    sandbox: none, as it is configured"),
         ("", &["--model", "openai/x"], "missing model: "),

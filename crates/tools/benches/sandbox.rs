@@ -108,6 +108,7 @@ fn command(folder: &Path, text: &str) -> Command {
         environment: Arc::new(["PATH", "HOME"].map(|name| (name.into(), std::env::var_os(name).unwrap()))),
         timeout: Duration::from_secs(60),
         confinement: Some(Arc::new(confinement(folder))),
+        gate: None,
     }
 }
 

@@ -37,6 +37,7 @@ pub(crate) async fn run(
     output: &dyn OutputSink,
 ) -> io::Result<Done> {
     let before = confine(context, &mut command).await?;
+    command.gate.clone_from(&context.gate);
     let running = begins(context).await?;
     let mut said = Capture::new(OUTPUT_BYTES);
     let mut decoder = Decoder::default();
@@ -50,6 +51,7 @@ pub(crate) async fn run(
         output.tell(&rest);
     }
     let (planted, mut notes) = look_after(context, before).await;
+    notes.extend(context.gate.iter().flat_map(|gate| gate.take_notes()));
     if let Some(running) = running {
         let looked = ended_beside_others(context, running).await;
         notes.extend(looked.err().map(|error| format!("what it changed is not known: {error}")));

@@ -18,6 +18,7 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use crate::confined::Confined;
+use crate::network::Gate;
 use crate::process::Supervisor;
 use crate::root::Root;
 use crate::seen::Seen;
@@ -51,6 +52,8 @@ pub(crate) struct ToolContext {
     pub(crate) limits: Limits,
     pub(crate) supervisor: Supervisor,
     pub(crate) environment: Arc<[(OsString, OsString)]>,
+    /// The way out of its commands' network, where they may reach some hosts.
+    pub(crate) gate: Option<Arc<Gate>>,
     /// What commands are confined to. `None`: there is no sandbox.
     pub(crate) confined: Option<Confined>,
     pub(crate) edited: Mutex<BTreeSet<String>>,

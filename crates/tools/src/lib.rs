@@ -12,6 +12,7 @@ mod context;
 mod environment;
 pub mod leftovers;
 mod mark;
+pub mod network;
 pub mod own_folder;
 mod planted;
 pub mod process;

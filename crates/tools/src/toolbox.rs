@@ -5,7 +5,7 @@ use std::sync::Arc;
 use midturn_core::engine::ports::Tool;
 
 use crate::context::ToolContext;
-use crate::tools::{bash, commit, edit, glob, grep, read, write};
+use crate::tools::{bash, commit, edit, glob, grep, network, read, write};
 
 /// What makes a tool in its context.
 type Make = fn(Arc<ToolContext>) -> Arc<dyn Tool>;
@@ -20,7 +20,7 @@ enum Offered {
 
 /// The names of all work tools.
 pub fn work_tool_names() -> impl Iterator<Item = &'static str> {
-    WORK_TOOLS.iter().map(|(name, ..)| *name)
+    WORK_TOOLS.iter().map(|(name, ..)| *name).chain([network::NETWORK])
 }
 
 /// All work tools by name. There is no other way to make one, so no name gives another's tool.
@@ -43,7 +43,8 @@ pub(crate) fn work_tools(context: &Arc<ToolContext>, only: Option<&[String]>) ->
         };
         is_there && names(only, name)
     };
-    WORK_TOOLS.into_iter().filter(is_wanted).map(|(.., make)| make(context.clone())).collect()
+    let made = WORK_TOOLS.into_iter().filter(is_wanted).map(|(.., make)| make(context.clone()));
+    made.chain(network::tool(context).filter(|_| names(only, network::NETWORK))).collect()
 }
 
 /// Whether such a list names a tool.

@@ -224,7 +224,7 @@ fn run_end(outcome: Outcome, error: Option<&str>, turns: u32) -> Line {
 /// What a call is about: its command, its file, or else the first text in its arguments.
 pub fn gist(input: &Value) -> String {
     let field = |name: &str| input.get(name).and_then(Value::as_str);
-    let main = ["command", "path", "file_path", "pattern", "to", "name"].into_iter().find_map(field);
+    let main = ["command", "path", "file_path", "pattern", "to", "host", "name"].into_iter().find_map(field);
     let text = main.or_else(|| input.as_object()?.values().find_map(Value::as_str));
     let gist = text.map(named).unwrap_or_default();
     // What the model says it is for stands behind what it is, never in its place.

@@ -44,6 +44,7 @@ async fn ours(supervisor: &Supervisor) -> f64 {
         environment: [("PATH".into(), path)].into(),
         timeout: Duration::from_secs(60),
         confinement: None,
+        gate: None,
     };
     let cancel = CancellationToken::new();
     let later = cancel.clone();

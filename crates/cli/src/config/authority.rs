@@ -4,11 +4,14 @@
 use midturn_core::rules::limits::Money;
 use midturn_core::rules::settings::{Direction, Settings, UNSAID, Unit};
 use midturn_core::rules::time::Span;
+use midturn_tools::network::Network;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{keys, terminal};
-use Direction::{Down, DownFrom, DownFromNone, Fewer, Free, More, Off, Persons, PersonsOrError, Words};
+use Direction::{
+    Down, DownFrom, DownFromNone, Fewer, Free, More, Off, OffOrHosts, Persons, PersonsOrError, Words,
+};
 use Unit::{Dollars, Number, Time};
 
 /// Whose file it is.
@@ -27,6 +30,8 @@ pub(super) enum Ruling {
     Taken,
     /// It holds besides what is there.
     Added,
+    /// This part of it holds, and the person is told why not all; the text says why.
+    Partly(Value, String),
     /// It doesn't hold, and the person is told; the text says why.
     NotTaken(String),
     /// Nothing starts unless the person's own layers say something; the text says why.
@@ -97,7 +102,7 @@ const TABLE: &[(&str, Direction)] = &[
     ("sandbox.git", Words(GIT)),
     ("sandbox.file_size", Down(Number)),
     ("sandbox.memory", Down(Number)),
-    ("sandbox.network", Off),
+    ("sandbox.network", OffOrHosts),
     ("sandbox.open_files", Down(Number)),
     ("sandbox.processes", Down(Number)),
     ("sandbox.read", Fewer),
@@ -170,6 +175,7 @@ pub(super) fn ruling(key: &str, now: &Value, said: &Value) -> Ruling {
         More => Ruling::Added,
         Words(words) => looser(rank(words, said) < rank(words, now)),
         Off => looser(said == true && now != true),
+        OffOrHosts => hosts(key, now, said),
         Down(unit) => looser(amount(unit, said) > amount(unit, now)),
         DownFromNone(unit) => looser(bound(unit, said) > bound(unit, now)),
         DownFrom(unset) => {
@@ -181,6 +187,27 @@ pub(super) fn ruling(key: &str, now: &Value, said: &Value) -> Ruling {
         Persons(_) | PersonsOrError(_) if said == now => Ruling::Taken,
         Persons(why) => not_taken(why),
         PersonsOrError(why) => Ruling::Refused(why.to_owned()),
+    }
+}
+
+/// Of hosts that a project names those hold that the person has named, too.
+fn hosts(key: &str, now: &Value, said: &Value) -> Ruling {
+    let read = |value| Network::deserialize(value).unwrap_or_default();
+    match (read(now), read(said)) {
+        (Network::On, _) | (_, Network::Off) => Ruling::Taken,
+        (Network::Off, _) | (_, Network::On) => {
+            Ruling::NotTaken(format!("`{}` holds, which is stricter", shown(key, now)))
+        }
+        (Network::Hosts(now), Network::Hosts(said)) => {
+            let both = now.in_both(&said);
+            let is_all = both == *said;
+            let both = Value::from(both.written());
+            if is_all {
+                Ruling::Taken
+            } else {
+                Ruling::Partly(both, "only a person can name a host".to_owned())
+            }
+        }
     }
 }
 
@@ -240,6 +267,7 @@ mod tests {
             let got = match ruling(key, &now, &said) {
                 Ruling::Taken => "taken",
                 Ruling::Added => "added",
+                Ruling::Partly(..) => "partly",
                 Ruling::NotTaken(_) => "not taken",
                 Ruling::Refused(_) => "refused",
             };
@@ -266,6 +294,16 @@ mod tests {
             ("sandbox.git", json!("write"), json!("read"), taken),
             ("sandbox.network", json!(false), json!(true), kept),
             ("sandbox.network", json!(true), json!(false), taken),
+            ("sandbox.network", json!(true), json!(["a.example"]), taken),
+            ("sandbox.network", json!(false), json!(["a.example"]), kept),
+            ("sandbox.network", json!(["a.example"]), json!(true), kept),
+            ("sandbox.network", json!(["a.example"]), json!(false), taken),
+            ("sandbox.network", json!(["a.example"]), json!([]), taken),
+            ("sandbox.network", json!(["a.example", "b.example"]), json!("b.example:443"), taken),
+            ("sandbox.network", json!(["registries"]), json!(["pypi.org:443"]), taken),
+            ("sandbox.network", json!(["a.example"]), json!(["a.example", "b.example"]), "partly"),
+            ("sandbox.network", json!(["a.example:443"]), json!(["a.example"]), "partly"),
+            ("sandbox.network", json!(["a.example"]), json!(["b.example"]), "partly"),
             ("sandbox.environment", json!([]), json!(["AWS_PROFILE"]), kept),
             ("sandbox.environment", json!([]), json!("AWS_PROFILE"), kept),
             ("sandbox.writable", json!([]), json!(["/"]), kept),

@@ -71,6 +71,12 @@ impl Layers {
         let place = &entry.origin;
         match ruling {
             Ruling::Taken | Ruling::Added => self.lay(key, entry),
+            Ruling::Partly(value, why) => {
+                self.notes.push(format!(
+                    "{place}: of `{key}` `{value}` is taken from a project's file: {why} (docs/configuration.md, \"Who may loosen\")"
+                ));
+                self.lay(key, Entry::one(value, entry.origin));
+            }
             Ruling::NotTaken(why) => self.notes.push(format!(
                 "{place}: `{key}` is not taken from a project's file: {why} (docs/configuration.md, \"Who may loosen\")"
             )),

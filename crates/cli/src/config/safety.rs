@@ -8,6 +8,7 @@ use midturn_core::engine::{Slots, tools as coordinators};
 use midturn_core::rules::approval::{Mode, Rule};
 use midturn_core::rules::limits::{Money, Prices};
 use midturn_core::rules::time::Span;
+use midturn_tools::network::Network;
 use midturn_tools::sandbox::{Tier, TreeLimits};
 use midturn_tools::work_tool_names;
 use midturn_tools::workplace::{GitAccess, LetIn};
@@ -101,8 +102,8 @@ fn has_no_subject(rule: &Rule) -> bool {
 pub(crate) struct Sandboxing {
     /// The kind; absent is the best that works here.
     pub(crate) tier: Option<Tier>,
-    /// Whether commands may use the network.
-    pub(crate) network: bool,
+    /// What of the network commands may use.
+    pub(crate) network: Network,
     /// What commands in the project folder may do with git's own folder.
     pub(crate) git: GitAccess,
     /// How many commands of all agents run at once in one process; absent: four for each processor.

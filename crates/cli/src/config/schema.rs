@@ -63,6 +63,9 @@ fn is_free(table: &str) -> bool {
 /// What a key takes, as far as its default or its example says.
 fn leaf(key: &str, value: &Value) -> Value {
     let mut leaf = match value {
+        _ if key == "sandbox.network" => {
+            json!({"type": ["boolean", "array", "string"], "items": {"type": "string"}})
+        }
         Value::Bool(_) => json!({"type": "boolean"}),
         Value::Number(number) if number.is_f64() => json!({"type": ["number", "string"], "minimum": 0}),
         Value::Number(_) => json!({"type": "integer", "minimum": 0}),

@@ -3,6 +3,8 @@
 mod providers;
 mod terminal;
 
+use midturn_tools::network::Network;
+
 use super::*;
 
 fn load(files: &[(&str, &str)], env: &[(&str, &str)], set: &[&str]) -> Result<Config, Failure> {
@@ -74,6 +76,21 @@ const LOOSENED: &[(&str, &str, &str, &str, &str)] = &[
     ),
     ("", "sandbox.network = true", "sandbox.network", "false", "`false` holds"),
     ("sandbox.network = true", "sandbox.network = false", "sandbox.network", "false", ""),
+    ("", "sandbox.network = ['a.example']", "sandbox.network", "false", "`false` holds"),
+    (
+        "sandbox.network = ['a.example']",
+        "sandbox.network = true",
+        "sandbox.network",
+        "[\"a.example\"]",
+        "holds",
+    ),
+    (
+        "sandbox.network = ['a.example', 'registries']",
+        "sandbox.network = ['a.example', 'b.example']",
+        "sandbox.network",
+        "[\"a.example\"]",
+        "only a person can name a host",
+    ),
     ("", "sandbox.git = 'write'", "sandbox.git", "\"read\"", "`read` holds"),
     ("sandbox.git = 'write'", "sandbox.git = 'read'", "sandbox.git", "\"read\"", ""),
     ("", "sandbox.tier = 'none'", "sandbox.tier", "null", "`the best there is` holds"),
@@ -132,7 +149,7 @@ fn a_person_loosens_in_every_layer_of_their_own() {
         (&[project], &[], &["sandbox.network=true", "sandbox.memory=9999999999"]),
     ] {
         let sandbox = load(files, env, set).unwrap().general.sandbox;
-        assert_eq!((sandbox.network, sandbox.limits.memory), (true, 9_999_999_999));
+        assert_eq!((sandbox.network == Network::On, sandbox.limits.memory), (true, 9_999_999_999));
     }
     let config = load(&[project], &[], &["approvals.mode=auto"]).unwrap();
     assert_eq!(config.general.approvals.mode.as_str(), "auto");

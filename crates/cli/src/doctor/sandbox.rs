@@ -40,6 +40,23 @@ fn briefly(why: &str) -> &str {
     tried.split_once(". To get one: ").map_or(tried, |(tried, _)| tried)
 }
 
+/// What of the network commands have, where they have any.
+fn network(state: &NetworkState) -> Option<Finding> {
+    match state {
+        NetworkState::Open => {
+            Some(Finding::weak("network", "open to commands (`sandbox.network`): what they read can leave"))
+        }
+        NetworkState::Hosts(hosts) => {
+            let hosts = hosts.written().join(", ");
+            let told = format!(
+                "of all hosts commands reach {hosts}: what they read can leave to those that take uploads"
+            );
+            Some(Finding::ok("network", told))
+        }
+        NetworkState::Off | NetworkState::FilteredBySeccomp => None,
+    }
+}
+
 fn in_force(safety: &Safety, config: &Config) -> Vec<Finding> {
     let force = safety.sandbox().in_force();
     let mut findings = Vec::new();
@@ -71,9 +88,6 @@ fn in_force(safety: &Safety, config: &Config) -> Vec<Finding> {
             Finding::weak("limits", how).mended_by(get)
         }
     });
-    if safety.is_confined() && force.network == NetworkState::Open {
-        findings
-            .push(Finding::weak("network", "open to commands (`sandbox.network`): what they read can leave"));
-    }
+    findings.extend(network(&force.network).filter(|_| safety.is_confined()));
     findings
 }

@@ -222,6 +222,7 @@ impl Ground<'_> {
             .limits(Limits { timeout, timeout_max })
             .reach(reach)
             .unread(config.policy().unread())
+            .asks(matches!(config.policy().mode, Mode::Ask | Mode::AcceptEdits))
             .turns_kept(usize::try_from(config.general.undo.turns).unwrap_or(usize::MAX))
             .wishes(config.wishes())
             .supervisor(supervisor)

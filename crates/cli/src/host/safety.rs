@@ -115,7 +115,7 @@ impl fmt::Display for Safety {
 
 /// What the configuration asks for.
 pub(crate) fn wanted(sandbox: &Sandboxing) -> Wanted {
-    Wanted { tier: sandbox.tier, network: sandbox.network, limits: sandbox.limits }
+    Wanted { tier: sandbox.tier, network: sandbox.network.clone(), limits: sandbox.limits }
 }
 
 /// Tries a sandbox; the error says what is missing.

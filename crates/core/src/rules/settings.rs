@@ -130,6 +130,8 @@ pub enum Direction {
     DownFrom(u32),
     /// `true` is looser.
     Off,
+    /// So it is, and between `true` and `false` there are lists of hosts, of which the longer one is looser.
+    OffOrHosts,
     /// More entries are looser.
     Fewer,
     /// More entries are stricter.

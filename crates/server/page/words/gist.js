@@ -25,7 +25,7 @@ export function short(text) {
  * @param {unknown} input
  */
 export function gist(input) {
-  const main = field(input, ["command", "path", "file_path", "pattern", "to", "name"]);
+  const main = field(input, ["command", "path", "file_path", "pattern", "to", "host", "name"]);
   const text =
     main ??
     sorted(input)

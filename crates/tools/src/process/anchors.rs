@@ -2,10 +2,10 @@
 //! clones, one anchor for each agent, made when a command needs it, made anew when what it stands on has changed.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, PipeWriter};
 use std::mem::take;
 use std::net::Shutdown;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -21,6 +21,7 @@ use super::table::is_dead_by;
 use super::wire::{Built, Message, Role, Setting, encode};
 use super::{RunError, Supervisor};
 use crate::mark::Mark;
+use crate::network::{Gate, Proxy};
 use crate::planted;
 use crate::sandbox::prepare::{Ground, make_all};
 use crate::sandbox::upper::{Uppers, are_free};
@@ -67,6 +68,15 @@ pub(super) struct Anchor {
     lacks_caches: bool,
     hold: OwnedFd,
     uppers: Uppers,
+    way_out: Option<WayOut>,
+}
+
+/// The way out of an anchor's network.
+#[derive(Debug)]
+struct WayOut {
+    /// In its namespace.
+    listener: OwnedFd,
+    serving: Mutex<Option<(Arc<Gate>, Proxy)>>,
 }
 
 /// What a command needs an anchor to be.
@@ -93,8 +103,8 @@ impl Anchors {
         &self,
         supervisor: &Supervisor,
         needs: Needs,
-        control: &UnixStream,
-        output: &impl AsFd,
+        gate: Option<&Arc<Gate>>,
+        command: (&UnixStream, &PipeWriter),
     ) -> Result<Option<First>, RunError> {
         let place = self.place(&needs.ground.whose);
         let mut anchor = place.anchor.lock();
@@ -106,7 +116,8 @@ impl Anchors {
                 *anchor = self.build(supervisor, &needs)?.map(Arc::new);
             }
             let Some(there) = anchor.as_ref() else { return Ok(None) };
-            match there.fork(control, output) {
+            there.let_out(gate)?;
+            match there.fork(command) {
                 Ok(hold) => return Ok(Some(First { anchor: there.clone(), hold })),
                 Err(error) if error.kind() == io::ErrorKind::Other => return Err(error.into()),
                 Err(_) => drop(anchor.take()),
@@ -155,7 +166,10 @@ impl Anchors {
             Built::Failed(why) => return Err(RunError::NoSandbox(why)),
         }
         let lacks_caches = setting != needs.setting;
-        Ok(Some(Anchor { socket: Mutex::new(socket), needs: needs.clone(), lacks_caches, hold, uppers }))
+        let way_out = answer.carried.into_iter().next();
+        let way_out = way_out.map(|listener| WayOut { listener, serving: Mutex::default() });
+        let (socket, needs) = (Mutex::new(socket), needs.clone());
+        Ok(Some(Anchor { socket, needs, lacks_caches, hold, uppers, way_out }))
     }
 
     /// An anchor that waits for what it is to hold. A seed that was killed is replaced.
@@ -210,7 +224,19 @@ impl Anchor {
         self.needs == *needs && !(self.lacks_caches && are_free(steps))
     }
 
-    fn fork(&self, control: &UnixStream, output: &impl AsFd) -> io::Result<OwnedFd> {
+    /// Whoever wants out of its network goes by this gate.
+    fn let_out(&self, gate: Option<&Arc<Gate>>) -> io::Result<()> {
+        let (Some(way_out), Some(gate)) = (&self.way_out, gate) else { return Ok(()) };
+        let mut serving = way_out.serving.lock();
+        let is_served = |(by, proxy): &(Arc<Gate>, Proxy)| Arc::ptr_eq(by, gate) && proxy.is_alive();
+        if !serving.as_ref().is_some_and(is_served) {
+            *serving = Some((gate.clone(), Proxy::serve(gate.clone(), way_out.listener.try_clone()?)?));
+        }
+        Ok(())
+    }
+
+    /// Process 1 of a command, with its control socket and output.
+    fn fork(&self, (control, output): (&UnixStream, &PipeWriter)) -> io::Result<OwnedFd> {
         let socket = self.socket.lock();
         Message::send(&*socket, &[], &[control.as_fd(), output.as_fd()])?;
         answered(&socket)

@@ -24,10 +24,10 @@ use super::table::is_dead_by;
 use super::wire::{LaunchOrder, Role, Setting, encode, send_head};
 use super::{Command, RunError, Supervisor};
 use crate::mark::Mark;
-use crate::planted;
 use crate::sandbox::cgroup::Group;
 use crate::sandbox::stand_in::StandIns;
 use crate::sandbox::{Prepared, Sandbox};
+use crate::{network, planted};
 
 /// A supervisor that was started and waits for its order. The doors of the command's cgroups
 /// went through the control socket already.
@@ -117,13 +117,17 @@ fn start(
     let (words, environment) = (command.words.clone(), supervisor.environment(command));
     let order =
         LaunchOrder { grace: *grace, words, environment, folder: folder.clone(), anew, doors: Vec::new() };
-    let setting = Setting { supervision, sandbox: orders };
+    let mut setting = Setting { supervision, sandbox: orders };
+    if let Some(view) = &mut setting.sandbox.view {
+        view.way_out = command.gate.as_ref().map(|_| network::PORT);
+    }
     let (ours, theirs) = UnixStream::pair()?;
     let (output, writer) = io::pipe()?;
     let mut holds = Holds { group: None, stand_ins, anchor: None, supervisor: None };
     let (order, child) = if supervision.is_held() {
         let needs = Needs { setting, ground };
-        let Some(first) = supervisor.anchors.start(supervisor, needs, &theirs, &writer)? else {
+        let gate = command.gate.as_ref();
+        let Some(first) = supervisor.anchors.start(supervisor, needs, gate, (&theirs, &writer))? else {
             return Ok(None);
         };
         (holds.anchor, holds.supervisor) = (Some(first.anchor), Some(first.hold));

@@ -28,6 +28,7 @@ use self::complaint::Complaint;
 use self::launch::Launched;
 use self::wire::Report;
 use crate::mark::{MARK, Mark, Purpose};
+use crate::network::Gate;
 use crate::planted::{Fault, planted};
 use crate::sandbox::cgroup::Group;
 use crate::sandbox::{Confinement, Exceeded, InForce, Sandbox};
@@ -48,6 +49,8 @@ pub struct Command {
     pub timeout: Duration,
     /// What it may touch, in a supervisor with a sandbox. `None` is for supervisors without.
     pub confinement: Option<Arc<Confinement>>,
+    /// What of the network it may reach, where it is held to a list of hosts. `None`: nothing of that.
+    pub gate: Option<Arc<Gate>>,
 }
 
 /// Why a command came to its end.

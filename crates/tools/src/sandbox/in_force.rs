@@ -1,16 +1,20 @@
 //! What is in force, in the words that people see.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::Tier;
+use crate::network::Hosts;
 
 /// What commands can do with the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NetworkState {
     /// There is none for them but a loopback of their own.
     Off,
     /// They can make no socket that leads to it.
     FilteredBySeccomp,
+    /// Of all hosts they reach these, by a proxy of ours.
+    Hosts(Arc<Hosts>),
     /// All that the machine can.
     Open,
 }
@@ -78,11 +82,13 @@ impl fmt::Display for Kept<'_> {
         if force.seccomp {
             f.write_str(", seccomp")?;
         }
-        f.write_str(match force.network {
-            NetworkState::Off => ", network off",
-            NetworkState::FilteredBySeccomp => ", network off (by seccomp)",
-            NetworkState::Open => ", network open",
-        })?;
+        match &force.network {
+            NetworkState::Off => f.write_str(", network off")?,
+            NetworkState::FilteredBySeccomp => f.write_str(", network off (by seccomp)")?,
+            NetworkState::Hosts(hosts) if hosts.count() == 1 => f.write_str(", network: 1 host")?,
+            NetworkState::Hosts(hosts) => write!(f, ", network: {} hosts", hosts.count())?,
+            NetworkState::Open => f.write_str(", network open")?,
+        }
         f.write_str(match force.limits {
             LimitsBy::CgroupV2 | LimitsBy::CgroupV1 => ", limits by cgroup",
             LimitsBy::Looking => ", limits by looking every 100 ms",

@@ -26,6 +26,7 @@ pub(crate) mod upper;
 pub(crate) mod view;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,7 @@ pub use self::toolchains::Toolchains;
 use self::cgroup::Groups;
 use self::rights::Abilities;
 use self::seccomp::Filter;
+use crate::network::{Hosts, Network};
 use crate::process::Supervision;
 
 /// Which kind of sandbox is in force.
@@ -57,8 +59,8 @@ pub enum Tier {
 pub struct Wanted {
     /// The kind; `None`: the best there is.
     pub tier: Option<Tier>,
-    /// Whether commands may use the network.
-    pub network: bool,
+    /// What of the network commands may use.
+    pub network: Network,
     /// How much one command and all it starts may take.
     pub limits: TreeLimits,
 }
@@ -181,6 +183,20 @@ impl Sandbox {
     /// What was asked for.
     pub fn wanted(&self) -> &Wanted {
         &self.wanted
+    }
+
+    /// Whether its commands have all of the machine's network.
+    fn is_open(&self) -> bool {
+        self.wanted.network == Network::On || self.engine == Engine::Nobody
+    }
+
+    /// The hosts that its commands may reach, where they can be held to a list: it takes a network of their own that
+    /// we are in, too. Elsewhere their network is off.
+    fn hosts(&self) -> Option<&Arc<Hosts>> {
+        match (&self.wanted.network, &self.engine) {
+            (Network::Hosts(hosts), Engine::Landlock(kind)) if *kind != Supervision::Subreaper => Some(hosts),
+            _ => None,
+        }
     }
 
     /// The supervision that belongs to it. `None`: any.

@@ -26,6 +26,8 @@ pub(crate) struct View {
     pub(crate) steps: Vec<Step>,
     /// No network but a loopback of its own.
     pub(crate) network_off: bool,
+    /// The port on that at which we listen for those who want out.
+    pub(crate) way_out: Option<u16>,
 }
 
 /// Limits of one process.

@@ -88,14 +88,15 @@ impl Sandbox {
                 // The devices that we make in a view can be written too.
                 plan.writable.push("/dev".into());
                 prepared.orders.rights = Some(Rights { read: vec!["/".into()], write: plan.writable });
-                prepared.orders.view = Some(View { steps: plan.steps, network_off: !self.wanted.network });
+                let network_off = !self.is_open();
+                prepared.orders.view = Some(View { steps: plan.steps, network_off, way_out: None });
             }
             Engine::Bubblewrap => {
                 prepared.orders.rights = self.abilities.scopes.then(Rights::default);
                 // Asked each time: another session may work by now in the folder that it is in.
                 let program = programs::find(Program::Bubblewrap).map_err(io::Error::other)?;
                 let mut bubblewrap = Command::new(program);
-                bubblewrap.args(bubblewrap::arguments(&plan.steps, folder, self.wanted.network));
+                bubblewrap.args(bubblewrap::arguments(&plan.steps, folder, self.is_open()));
                 prepared.wrapper = Some(bubblewrap);
                 make_all(&plan.folders)?;
                 prepared.stand_ins = StandIns::put(&plan.stand_ins)?;

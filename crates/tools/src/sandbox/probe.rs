@@ -10,6 +10,7 @@ use super::cgroup::Groups;
 use super::rights::Abilities;
 use super::seccomp::{Around, Filter, Sockets, filter};
 use super::{Confinement, Engine, InForce, LimitsBy, NetworkState, NoSandbox, Sandbox, Tier, Wanted};
+use crate::network::Network;
 use crate::process::{Command, ExitStatus, Supervision, Supervisor};
 use crate::programs::{self, Program};
 
@@ -78,7 +79,8 @@ impl Sandbox {
         }
         // Without namespaces the network of the machine is theirs, and the sockets of its services
         // can be kept from them only by letting them have none.
-        let sockets = Sockets { network: wanted.network || !alone, unix: !alone || abilities.sockets };
+        let sockets =
+            Sockets { network: wanted.network == Network::On || !alone, unix: !alone || abilities.sockets };
         let around = if alone { Around::Machine } else { Around::Own };
         let filter = match filter(sockets, around) {
             Ok(filter) => Some(filter),
@@ -104,6 +106,7 @@ impl Sandbox {
             environment: Arc::new([]),
             timeout: PATIENCE,
             confinement: Some(Arc::new(confinement)),
+            gate: None,
         };
         let supervisor = Supervisor::with_program(program).sandbox(self.clone());
         let mut said = Vec::new();
@@ -175,10 +178,11 @@ impl Sandbox {
             },
             user_namespace: own && *engine != Engine::Landlock(Supervision::Namespace),
             mount_namespace: own,
-            network: match (self.wanted.network || nobody, own) {
-                (true, _) => NetworkState::Open,
-                (false, true) => NetworkState::Off,
-                (false, false) => NetworkState::FilteredBySeccomp,
+            network: match (self.is_open(), self.hosts(), own) {
+                (true, ..) => NetworkState::Open,
+                (false, Some(hosts), _) => NetworkState::Hosts(hosts.clone()),
+                (false, None, true) => NetworkState::Off,
+                (false, None, false) => NetworkState::FilteredBySeccomp,
             },
             seccomp: self.filter.is_some(),
             limits: match &self.groups {
@@ -190,12 +194,26 @@ impl Sandbox {
         }
     }
 
+    /// Why the hosts of a list can't be reached.
+    fn no_hosts(&self) -> String {
+        let takes = match &self.engine {
+            Engine::Bubblewrap => "a sandbox of Landlock with namespaces",
+            Engine::Landlock(_) | Engine::Nobody => "namespaces",
+        };
+        format!(
+            "the network is off, and the hosts of `sandbox.network` can't be reached: that takes {takes}: {GET_NAMESPACES}"
+        )
+    }
+
     fn notes(&self) -> Vec<String> {
         let Self { wanted, engine, abilities, filter, groups } = self;
         let nobody = *engine == Engine::Nobody;
         let alone = engine.has_no_namespaces();
         let root = rustix::process::geteuid().is_root();
+        let is_list = matches!(wanted.network, Network::Hosts(_));
         let all = [
+            (is_list && nobody, "without a sandbox `sandbox.network` holds nobody: all hosts can be reached".to_owned()),
+            (is_list && !nobody && self.hosts().is_none(), self.no_hosts()),
             (nobody, "commands can do all that you can do: --no-sandbox was given".to_owned()),
             (alone, format!("a stronger one can be had: {GET_BUBBLEWRAP}")),
             (
@@ -219,7 +237,7 @@ impl Sandbox {
                 "commands can signal your other processes: that takes Linux 6.12 or namespaces".to_owned(),
             ),
             (
-                !nobody && wanted.network && !abilities.scopes,
+                !nobody && self.is_open() && !abilities.scopes,
                 "commands can reach abstract sockets of your other programs: that takes Linux 6.12, or no network".to_owned(),
             ),
             (!nobody && filter.is_none(), format!("system calls are not filtered on {}", std::env::consts::ARCH)),
@@ -230,5 +248,27 @@ impl Sandbox {
             ),
         ];
         all.into_iter().filter(|(holds, _)| *holds).map(|(_, note)| note).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::Hosts;
+
+    /// Who can't be held to a list of hosts reaches none of them, and a person is told why.
+    #[test]
+    fn where_hosts_can_not_be_told_apart_the_network_is_off_and_that_is_said() {
+        let hosts = Hosts::parse(["a.example"]).unwrap();
+        let wanted = Wanted { network: Network::hosts(hosts), ..Wanted::default() };
+        for (engine, state, says) in [
+            (Engine::Bubblewrap, NetworkState::Off, "takes a sandbox of Landlock with namespaces"),
+            (Engine::Landlock(Supervision::Subreaper), NetworkState::FilteredBySeccomp, "takes namespaces"),
+            (Engine::Nobody, NetworkState::Open, "holds nobody"),
+        ] {
+            let force = Sandbox::new(&wanted, engine, Abilities::default(), None).in_force();
+            assert_eq!(force.network, state);
+            assert!(force.notes.iter().any(|note| note.contains(says)), "{:?}", force.notes);
+        }
     }
 }

@@ -64,6 +64,7 @@ impl Bash {
             environment: self.context.environment.clone(),
             timeout: self.timeout(arguments.timeout)?,
             confinement: None,
+            gate: None,
         })
     }
 

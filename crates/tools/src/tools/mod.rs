@@ -5,6 +5,7 @@ pub(crate) mod commit;
 pub(crate) mod edit;
 pub(crate) mod glob;
 pub(crate) mod grep;
+pub(crate) mod network;
 mod on_files;
 pub(crate) mod read;
 mod search;

@@ -48,6 +48,7 @@ impl Keeper {
             environment: environment.into(),
             timeout: PATIENCE,
             confinement: Some(self.confinement.clone()),
+            gate: None,
         };
         let enough = CancellationToken::new();
         let mut hear = |bytes: &[u8]| {

@@ -59,6 +59,7 @@ use self::by_tool::ByTool;
 use self::folders::SessionFolders;
 use self::layout::RepositoryLayout;
 use self::record::{Record, Records};
+use self::surroundings::WayOut;
 use self::undo::Recorder;
 use self::worktree::{Again, FolderState, NoWorktree, Repository, Worktree};
 use crate::confined::Confined;
@@ -82,6 +83,7 @@ pub struct GitWorkplace {
     limits: Limits,
     supervisor: Supervisor,
     reach: Reach,
+    way_out: WayOut,
     wishes: Wishes,
     unread: Unread,
     turns_kept: usize,
@@ -144,6 +146,7 @@ impl GitWorkplace {
             limits: Limits::default(),
             supervisor: Supervisor::ourselves().of_session(session),
             reach: Reach::default(),
+            way_out: WayOut::default(),
             wishes: Wishes::default(),
             unread: Unread::default(),
             turns_kept: TURNS_KEPT,

@@ -169,6 +169,7 @@ impl Wishes {
             environment: context.environment.clone(),
             timeout: self.setup_time,
             confinement: None,
+            gate: None,
         };
         let done = commands::run(context, command, cancel, output).await;
         let done = done.map_err(|error| {

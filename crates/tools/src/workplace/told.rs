@@ -3,7 +3,11 @@
 
 use midturn_core::rules::characters::is_blank;
 
+use crate::network::Hosts;
 use crate::sandbox::{InForce, NetworkState, Tier};
+
+/// How many hosts are named.
+const HOSTS_NAMED: usize = 40;
 
 /// Where the agent stands in git.
 #[derive(Debug)]
@@ -99,13 +103,28 @@ fn held(sandbox: Option<&InForce>, writable: &[String]) -> String {
     };
     let tier = if sandbox.tier == Tier::Landlock { "Landlock" } else { "bubblewrap" };
     let also: String = writable.iter().map(|path| format!(", in {path}")).collect();
-    let network = match sandbox.network {
-        NetworkState::Off | NetworkState::FilteredBySeccomp => "have no network",
-        NetworkState::Open => "can use the network",
+    let network = match &sandbox.network {
+        NetworkState::Off | NetworkState::FilteredBySeccomp => "have no network".to_owned(),
+        NetworkState::Hosts(hosts) => reached(hosts),
+        NetworkState::Open => "can use the network".to_owned(),
     };
     format!(
         "Your commands run in a sandbox ({tier}): they can write in your folder, in `$TMPDIR`, in `$HOME`, which is your \
          own{also}, and nowhere else, see of the machine the system's programs and what toolchains need, and {network}."
+    )
+}
+
+fn reached(hosts: &Hosts) -> String {
+    let written = hosts.written();
+    let named: Vec<String> = written.iter().take(HOSTS_NAMED).map(|host| format!("`{host}`")).collect();
+    let more = match written.len().saturating_sub(HOSTS_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "of the network reach only these hosts: {}{more}, and only by the proxy that their environment names \
+         (`HTTPS_PROXY`): for a program that obeys none, as ssh, no name can be looked up",
+        named.join(", ")
     )
 }
 
@@ -145,5 +164,17 @@ mod tests {
             let text = told(Standing::Project { branch: Some("main".to_owned()), changed }, shared);
             assert!(text.contains(says) && text.contains("is refused"), "{text}");
         }
+    }
+
+    #[test]
+    fn an_agent_is_told_the_hosts_that_its_commands_reach_and_how() {
+        let entries: Vec<String> = (0..HOSTS_NAMED + 2).map(|n| format!("h{n}.example")).collect();
+        let few = reached(&Hosts::parse(["registries", "a.example:22"]).unwrap());
+        assert!(
+            few.contains("only these hosts: `registries`, `a.example:22`, and only by the proxy"),
+            "{few}"
+        );
+        let many = reached(&Hosts::parse(entries.iter().map(String::as_str)).unwrap());
+        assert!(many.contains("`h39.example` and 2 more, and only"), "{many}");
     }
 }

@@ -192,6 +192,7 @@ pub(crate) fn shell(text: &str, mark: &Mark) -> Command {
         environment: mark.environment(),
         timeout: Duration::from_secs(600),
         confinement: None,
+        gate: None,
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use midturn_tools::network::Network;
 use midturn_tools::process::{Command, Ended, RunError, Supervision};
 use midturn_tools::sandbox::{Confinement, Sandbox, Tier, Toolchains, TreeLimits, Wanted};
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,7 @@ const KINDS: [(Tier, Supervision); 3] = [
 pub(crate) async fn sandboxes(network: bool, limits: TreeLimits) -> Vec<Sandbox> {
     let mut found = Vec::new();
     for (tier, best) in KINDS {
+        let network = if network { Network::On } else { Network::Off };
         let wanted = Wanted { tier: Some(tier), network, limits };
         let probed = Sandbox::probe_at_best(&wanted, Path::new(PROGRAM), best).await;
         if let Err(none) = &probed {

@@ -5,7 +5,8 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use nix::sched::{CloneFlags, unshare};
@@ -38,8 +39,11 @@ pub(super) fn hold(socket: UnixStream) -> io::Result<Option<First>> {
     nothing_inherited()?;
     let Some(Message { bytes, .. }) = Message::receive(&socket)? else { return Ok(None) };
     let setting: Setting = serde_json::from_slice(&bytes)?;
-    let built = build(&setting);
-    Message::send(&socket, &encode(&built)?, &[])?;
+    let (built, way_out) = build(&setting);
+    let carried: Vec<_> = way_out.iter().map(AsFd::as_fd).collect();
+    Message::send(&socket, &encode(&built)?, &carried)?;
+    // It is the daemon's: no command is to find another end of it.
+    drop(way_out);
     if !matches!(built, Built::Ready) {
         return Ok(None);
     }
@@ -56,15 +60,21 @@ pub(super) fn hold(socket: UnixStream) -> io::Result<Option<First>> {
     Ok(forked?.map(|(control, output)| First { control, output, setting }))
 }
 
-/// The namespaces and the view.
-fn build(setting: &Setting) -> Built {
+/// The namespaces and the view; and where those are listened for who want out.
+fn build(setting: &Setting) -> (Built, Option<TcpListener>) {
     let view = setting.sandbox.view.as_ref();
     if contain(setting.supervision, view).is_err() {
-        return Built::Unavailable;
+        return (Built::Unavailable, None);
     }
-    match view.map_or(Ok(()), view::make) {
-        Ok(()) => Built::Ready,
-        Err(error) => Built::Failed(no_view(&error)),
+    let port = view.and_then(|view| view.way_out);
+    let made = view.map_or(Ok(()), view::make).map_err(|error| no_view(&error));
+    let made = made.and_then(|()| {
+        let listener = port.map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port))).transpose();
+        listener.map_err(|error| format!("no proxy could be made for its network: {error}"))
+    });
+    match made {
+        Ok(listener) => (Built::Ready, listener),
+        Err(why) => (Built::Failed(why), None),
     }
 }
 

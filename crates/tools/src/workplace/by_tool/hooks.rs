@@ -125,6 +125,7 @@ impl Hooks<'_> {
             environment: self.context.environment.iter().cloned().chain(more).collect(),
             timeout: self.context.limits.timeout_max,
             confinement: None,
+            gate: None,
         };
         let done = commands::run(self.context, command, &self.call.cancel, &*self.call.output).await;
         let done = done.map_err(GitError::from)?;
