@@ -101,7 +101,7 @@ pub(crate) enum Built {
     Failed(String),
 }
 
-/// What is to be run, and how.
+/// The launch order: what is to be run, and how.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LaunchOrder {
     pub(crate) grace: Duration,
