@@ -14,7 +14,7 @@ use crate::model::{Model, STEPS};
 use crate::person::Saved;
 use crate::snapshot::{Snapshot, take_marked};
 use crate::targets::{self, left_in_the_kernel};
-use crate::tree::{Process, bearing, below_us, memory, peak, survivors};
+use crate::tree::{Process, at_work, bearing, below_us, memory, peak, survivors};
 use crate::watch::{Ended, Watch};
 use crate::world::World;
 
@@ -126,7 +126,7 @@ impl Round {
         let neighbour = round.neighbour().await?;
         targets::write(&round.world, &round.interface, &round.doors, (&neighbour, round.model.port))?;
         round.before = round.world.snapshot(true);
-        round.known = below_us();
+        round.known = at_work(round.interface.pid);
         Ok(round)
     }
 
@@ -337,11 +337,11 @@ impl Round {
         }
         found.extend(self.doors.passed());
         found.extend(
-            survivors(&self.known, GONE)
+            survivors(|| at_work(self.interface.pid), &self.known, GONE)
                 .into_iter()
                 .map(|process| format!("{} lives: {}", process.pid, process.what)),
         );
-        let alive = below_us();
+        let alive = at_work(self.interface.pid);
         let gone = self.known.iter().filter(|known| !alive.contains(known));
         found.extend(gone.map(|process| format!("{} was ended: {}", process.pid, process.what)));
         self.known.retain(|known| alive.contains(known));
@@ -376,7 +376,7 @@ impl Round {
         }
         self.post("/agents/neighbour/stop", json!({})).await?;
         let Some(said) = self.daemon.terminate().await? else { bail!("the daemon does not end") };
-        let left = survivors(&[], GONE).into_iter();
+        let left = survivors(below_us, &[], GONE).into_iter();
         self.breaches
             .extend(left.map(|process| format!("after the daemon {} lives: {}", process.pid, process.what)));
         self.world.look_at_what_is_stored();

@@ -53,13 +53,41 @@ pub(crate) fn below_us() -> Vec<Process> {
     all.values().filter(|process| !process.dead && is_below(process)).cloned().collect()
 }
 
-/// The processes below us that are not among those known; waits for their ends.
-pub(crate) fn survivors(known: &[Process], patience: Duration) -> Vec<Process> {
+/// Those of them that are not there to fork others: the daemon's seed and its anchors stay for the next command, and are
+/// in no PID namespace but ours, where no program of the corpus comes while there are any.
+pub(crate) fn at_work(daemon: u32) -> Vec<Process> {
+    let mut all = below_us();
+    let forks = |process: &Process| {
+        process.what.trim_end() == "/proc/self/exe __supervise" && is_in_ours(process.pid)
+    };
+    let of = |parents: &[i32]| {
+        let forked = all.iter().filter(|process| parents.contains(&process.parent) && forks(process));
+        forked.map(|process| process.pid).collect::<Vec<_>>()
+    };
+    let seeds = of(&[daemon.cast_signed()]);
+    let anchors = of(&seeds);
+    all.retain(|process| !seeds.contains(&process.pid) && !anchors.contains(&process.pid));
+    all
+}
+
+/// Whether it has but one number: one in another PID namespace has one there, too.
+fn is_in_ours(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    numbers.is_some_and(|numbers| numbers.split_whitespace().count() == 1)
+}
+
+/// The processes that a look finds besides those known; waits for their ends.
+pub(crate) fn survivors(
+    look: impl Fn() -> Vec<Process>,
+    known: &[Process],
+    patience: Duration,
+) -> Vec<Process> {
     let deadline = Instant::now() + patience;
     loop {
         let same =
             |process: &Process| known.iter().any(|k| k.pid == process.pid && k.started == process.started);
-        let left: Vec<Process> = below_us().into_iter().filter(|process| !same(process)).collect();
+        let left: Vec<Process> = look().into_iter().filter(|process| !same(process)).collect();
         if left.is_empty() || !left.iter().all(|process| ends_by(process.pid, deadline)) {
             return left;
         }

@@ -8,10 +8,25 @@ mod support;
 use midturn_tools::sandbox::{Sandbox, TreeLimits};
 use support::guarded::{Place, bash};
 use support::needs::{Need, has_for_a_part};
-use support::sandboxed::{sandboxes, sandboxes_with_a_view};
+use support::sandboxed::{has_a_view, sandboxes, sandboxes_with_a_view};
 use support::{has_python_for_a_part, is_on_the_path};
 
 const MANIFEST: &str = "[package]\nname = \"p\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\nmemchr = \"2\"\n[workspace]\n";
+
+/// Makes a package of Python's that is used where it is, with nothing that would have to be installed before.
+const BACKEND: &str = r#"
+import os, zipfile
+METADATA = "Metadata-Version: 2.1\nName: p\nVersion: 1\n"
+WHEEL = "Wheel-Version: 1.0\nGenerator: p\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+def build_editable(folder, settings=None, metadata=None):
+    name = "p-1-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(folder, name), "w") as wheel:
+        wheel.writestr("p.pth", os.getcwd())
+        wheel.writestr("p-1.dist-info/METADATA", METADATA)
+        wheel.writestr("p-1.dist-info/WHEEL", WHEEL)
+        wheel.writestr("p-1.dist-info/RECORD", "")
+    return name
+"#;
 
 /// In a subagent's repository and in the project folder.
 async fn works(sandbox: &Sandbox, place: &Place, command: &str, says: &str) {
@@ -48,6 +63,58 @@ async fn python_makes_an_environment_and_npm_runs_a_script() {
         if has_for_a_part(Need::Node, is_on_the_path("npm")) {
             let command = "mkdir n && cd n && npm init -y >/dev/null && npm pkg set scripts.say='echo said' && npm install --offline && npm run -s say";
             works(&sandbox, &place, command, "said").await;
+        }
+    }
+}
+
+/// Projects as they are: what their authors type to test them, without a network.
+#[tokio::test]
+async fn projects_are_tested_as_they_are() {
+    let manifest = "[package]\nname = \"p\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
+    let lock = r#"{"name":"p","version":"1.0.0","lockfileVersion":3,"requires":true,"packages":{"":{"name":"p","version":"1.0.0"}}}"#;
+    let files = [
+        ("rs/Cargo.toml", manifest),
+        (
+            "rs/src/lib.rs",
+            "#[test]\nfn it_holds() {\n    std::fs::write(std::env::temp_dir().join(\"t\"), \"x\").unwrap();\n}\n",
+        ),
+        ("js/package.json", r#"{"name":"p","version":"1.0.0","scripts":{"test":"node --test"}}"#),
+        ("js/package-lock.json", lock),
+        (
+            "js/it.test.js",
+            "require('node:test')('it listens', (t, done) => require('net').createServer().listen(0, '127.0.0.1', function () { this.close(done); }));\n",
+        ),
+        (
+            "py/pyproject.toml",
+            "[build-system]\nrequires = []\nbuild-backend = \"backend\"\nbackend-path = [\".\"]\n",
+        ),
+        ("py/backend.py", BACKEND),
+        ("py/p.py", "HOLDS = True\n"),
+        (
+            "py/test_p.py",
+            "import unittest, p\nclass It(unittest.TestCase):\n    def test_it(self):\n        self.assertTrue(p.HOLDS)\n",
+        ),
+        ("c/Makefile", "test: it\n\t./it\nit: it.c\n\tcc -o it it.c\n"),
+        ("c/it.c", "#include <stdio.h>\nint main(void) { puts(\"it holds\"); return 0; }\n"),
+    ];
+    let python = "python3 -m venv e && . e/bin/activate && cd py && pip install -q -e . && cd / && \
+        python3 -m unittest discover -s \"$OLDPWD\" 2>&1";
+    for sandbox in sandboxes(false, TreeLimits::default()).await {
+        let place = Place::new();
+        for (path, text) in files {
+            let path = place.project.folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        place.project.commit();
+        works(&sandbox, &place, "cd rs && cargo test -q 2>&1", "1 passed").await;
+        works(&sandbox, &place, "cd c && make test", "it holds").await;
+        // A test that listens needs a loopback, which Landlock alone can't give.
+        if has_a_view(&sandbox) && has_for_a_part(Need::Node, is_on_the_path("npm")) {
+            works(&sandbox, &place, "cd js && npm ci --offline --no-audit && npm test", "pass 1").await;
+        }
+        if has_python_for_a_part() {
+            works(&sandbox, &place, python, "OK").await;
         }
     }
 }
