@@ -95,3 +95,28 @@ impl fmt::Display for Kept<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_many_hosts_can_be_reached_stands_where_the_sandbox_is_told() {
+        for (entries, says) in [
+            (&["a.example", "a.example:22"][..], "network: 1 host, "),
+            (&["a.example", "b.example"], "network: 2 hosts, "),
+        ] {
+            let hosts = Hosts::parse(entries.iter().copied()).unwrap();
+            let force = InForce {
+                tier: Tier::Landlock,
+                user_namespace: true,
+                mount_namespace: true,
+                network: NetworkState::Hosts(Arc::new(hosts)),
+                seccomp: true,
+                limits: LimitsBy::Looking,
+                notes: Vec::new(),
+            };
+            assert!(force.to_string().contains(says), "{force}");
+        }
+    }
+}
