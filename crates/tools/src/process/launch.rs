@@ -136,7 +136,7 @@ fn start(
         let child = execute(supervisor, wrapper, folder, theirs, writer)?;
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         holds.supervisor = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        (encode(&Role::Supervisor(setting, order)), Some(child))
+        (encode(&Role::Supervisor(Box::new((setting, order)))), Some(child))
     };
     let order = order.map_err(no_sandbox)?;
     // Made while it starts.

@@ -81,7 +81,7 @@ pub(crate) enum Role {
     /// It forks anchors.
     Seed,
     /// It looks after one command.
-    Supervisor(Setting, LaunchOrder),
+    Supervisor(Box<(Setting, LaunchOrder)>),
 }
 
 /// What the commands of one anchor have in common.
@@ -126,8 +126,8 @@ impl Role {
     pub(crate) fn receive(control: &File) -> io::Result<Self> {
         let Message { bytes, carried } = Message::receive(control)?.ok_or(io::ErrorKind::UnexpectedEof)?;
         let mut role = serde_json::from_slice(&bytes)?;
-        if let Self::Supervisor(_, order) = &mut role {
-            order.doors = carried;
+        if let Self::Supervisor(of_command) = &mut role {
+            of_command.1.doors = carried;
         }
         Ok(role)
     }

@@ -89,7 +89,7 @@ pub fn supervise_main() -> ExitCode {
 fn supervise() -> io::Result<()> {
     own_session()?;
     match Role::receive(&control()?)? {
-        Role::Supervisor(setting, order) => executed(&setting, &order),
+        Role::Supervisor(of_command) => executed(&of_command.0, &of_command.1),
         Role::Seed => {
             let Some(anchor) = anchor::seed()? else { return Ok(()) };
             let Some(first) = anchor::hold(anchor)? else { return Ok(()) };
