@@ -2,7 +2,7 @@
 //! namespace, reads the name of the host from CONNECT and from TLS's first message, and leaves TLS whole.
 //!
 //! What may pass is decided in pure code (`hosts`, `addresses`, `request`, `hello`); the waiting is in `exchange` and
-//! `relay`. It makes no namespace: who builds one hands over the listener ([`Proxy::serve`]).
+//! `relay`. It makes no namespace: who builds one hands over the listener (`Proxy::serve`).
 
 mod addresses;
 mod exchange;
