@@ -1,6 +1,8 @@
 //! `midturn doctor`: whether agents can work here, and how safely, in plain lines. It looks and
-//! tries, and changes nothing: no folder is made, no store is opened for writing.
+//! tries, and changes nothing: no folder is made, no store is opened for writing. Only `--attack` makes some, for
+//! itself, and takes them away.
 
+mod attack;
 mod checks;
 mod joined;
 mod rules;
@@ -25,6 +27,19 @@ pub(crate) enum Verdict {
     Weak,
     /// Agents can't work.
     Missing,
+    /// What is promised doesn't hold.
+    Broken,
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Weak => "weak",
+            Self::Missing => "missing",
+            Self::Broken => "broken",
+        }
+    }
 }
 
 /// One thing that was looked at.
@@ -54,6 +69,10 @@ impl Finding {
         Self { state: Verdict::Missing, ..Self::ok(about, found) }
     }
 
+    fn broken(about: &'static str, found: impl Into<String>) -> Self {
+        Self { state: Verdict::Broken, ..Self::ok(about, found) }
+    }
+
     fn mended_by(self, mend: impl Into<String>) -> Self {
         Self { mend: Some(mend.into()), ..self }
     }
@@ -62,11 +81,7 @@ impl Finding {
 impl fmt::Display for Finding {
     /// One line, and one more that says what to do.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match self.state {
-            Verdict::Ok => "ok",
-            Verdict::Weak => "weak",
-            Verdict::Missing => "missing",
-        };
+        let state = self.state.word();
         let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         write!(f, "{state:7} {}: {}", self.about, one_line(&self.found))?;
         match &self.mend {
@@ -87,6 +102,9 @@ pub(crate) fn doctor(args: &DoctorArgs, env: &Env) -> Result<End, Failure> {
         let policy = commands::load(&layer, &folder, env)?.policy();
         commands::print(&rules::explained(&policy, command, args.json))?;
         return Ok(End::Finished);
+    }
+    if args.attack {
+        return attack::attack(&layer, &folder, args.json, env);
     }
     let findings = commands::block_on(checks::all(&layer, &args.work.store, &folder, env))?;
     let is_well = findings.iter().all(|finding| finding.state < Verdict::Missing);

@@ -59,12 +59,14 @@ Examples:
   midturn resume 0mhzk3q1-77ab   (`midturn sessions` lists them; the beginning of the id is enough)";
 
 pub(super) const DOCTOR_HELP: &str = "\
-Exit status: 0 agents can work here, 1 something is missing, 2 usage.
+Exit status: 0 agents can work here, 1 something is missing (with --attack: something isn't as docs/security.md says for the sandbox
+that is used), 2 usage.
 
 Examples:
   midturn doctor
   midturn doctor --mode ask --no-sandbox      (would it work with these?)
   midturn doctor --rules 'git push origin main'   (which rule decides, and why?)
+  midturn doctor --attack                     (what can a command do on this machine?)
   midturn doctor --json";
 
 /// `midturn run`.
@@ -145,6 +147,9 @@ pub(crate) struct DoctorArgs {
     /// Say which rules decide about this command, and look at nothing else
     #[arg(long, value_name = "COMMAND")]
     pub(crate) rules: Option<String>,
+    /// Try what commands can do here: some forty harmless attempts in a throw-away project, as a table
+    #[arg(long, conflicts_with = "rules")]
+    pub(crate) attack: bool,
     /// Write one JSON object
     #[arg(long)]
     pub(crate) json: bool,

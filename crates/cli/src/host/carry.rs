@@ -201,7 +201,8 @@ pub(crate) struct Ground<'a> {
 }
 
 impl Ground<'_> {
-    fn workplace(
+    /// The places of a session's agents.
+    pub(crate) fn workplace(
         &self,
         id: &SessionId,
         place_of: impl Fn(&AgentName) -> AgentPlace + Send + Sync + 'static,

@@ -42,6 +42,8 @@ pub struct InForce {
     pub mount_namespace: bool,
     /// What of the network they have.
     pub network: NetworkState,
+    /// Landlock keeps signals, and abstract sockets, from processes that aren't theirs.
+    pub scoped: bool,
     /// System calls are filtered.
     pub seccomp: bool,
     /// Who holds them to their limits.

@@ -184,6 +184,7 @@ impl Sandbox {
                 (false, None, true) => NetworkState::Off,
                 (false, None, false) => NetworkState::FilteredBySeccomp,
             },
+            scoped: !nobody && self.abilities.scopes,
             seccomp: self.filter.is_some(),
             limits: match &self.groups {
                 Some(groups) if groups.is_v2() => LimitsBy::CgroupV2,
