@@ -26,6 +26,10 @@ use crate::host::safety::Safety;
 const NOT_SO: &str = "docs/security.md promises otherwise for this sandbox: if you let it in yourself (`sandbox.writable`, \
      `sandbox.read`) that is why; else please report it as docs/security.md says";
 
+/// And of one that nobody can say anything of.
+const NOT_CLEAR: &str =
+    "it said neither that it could nor that it couldn't: please report that as docs/security.md says";
+
 /// `midturn doctor --attack`.
 ///
 /// # Errors
@@ -56,11 +60,12 @@ async fn findings(config: &Config, env: &Env) -> Result<Vec<Finding>, Failure> {
 /// A row as it is told.
 fn finding(what: &'static str, promise: Promise, met: &Met) -> Finding {
     let found = met.to_string();
-    match (met.is_told(), promise.holds(met)) {
-        (false, _) => Finding::weak(what, found),
-        (true, false) => Finding::broken(what, found).mended_by(NOT_SO),
-        (true, true) if met.is_held() => Finding::ok(what, found),
-        (true, true) => Finding::weak(what, found),
+    match met {
+        Met::Untried(_) => Finding::weak(what, found),
+        Met::Unclear(_) if !promise.holds(met) => Finding::broken(what, found).mended_by(NOT_CLEAR),
+        met if !promise.holds(met) => Finding::broken(what, found).mended_by(NOT_SO),
+        met if met.is_held() => Finding::ok(what, found),
+        _ => Finding::weak(what, found),
     }
 }
 

@@ -50,30 +50,30 @@ impl fmt::Display for Met {
     }
 }
 
-/// The words of the system where something is not to be seen.
+/// The system's words, in small letters, where something is not to be seen.
 const NOT_THERE: [&str; 5] = [
-    "No such file or directory",
-    "No such process",
-    "Network is unreachable",
-    "Connection refused",
-    "Not a directory",
+    "no such file or directory",
+    "no such process",
+    "network is unreachable",
+    "connection refused",
+    "not a directory",
 ];
 
 /// And where it may not be done.
 const REFUSED: [&str; 9] = [
-    "Permission denied",
-    "Operation not permitted",
-    "Read-only file system",
-    "Function not implemented",
-    "Invalid cross-device link",
-    "Device or resource busy",
-    "Is a directory",
-    "Address family not supported",
+    "permission denied",
+    "operation not permitted",
+    "read-only file system",
+    "function not implemented",
+    "invalid cross-device link",
+    "device or resource busy",
+    "is a directory",
+    "address family not supported",
     "must be superuser",
 ];
 
 /// And where the means are missing.
-const NO_MEANS: [&str; 3] = ["command not found", "ModuleNotFoundError", "No space left on device"];
+const NO_MEANS: [&str; 3] = ["command not found", "modulenotfounderror", "no space left on device"];
 
 impl Met {
     /// From what the tool `bash` returned.
@@ -82,12 +82,13 @@ impl Met {
         if let Some(met) = lines().find_map(Self::of_word) {
             return met;
         }
-        let says = |words: &[&str]| words.iter().any(|words| said.contains(words));
-        let line_with = |words: &[&str]| lines().find(|line| words.iter().any(|words| line.contains(words)));
+        let small = said.to_lowercase();
+        let says = |words: &[&str]| words.iter().any(|words| small.contains(words));
+        let has = |line: &str| NO_MEANS.iter().any(|words| line.to_lowercase().contains(words));
         if let Some((_, limit)) = said.split_once("it used more than ") {
             return Self::Bounded(limit.split(" of ").next().unwrap_or(limit).to_owned());
         }
-        if says(&["Timed out after"]) {
+        if says(&["timed out after"]) {
             return Self::Untried("it took too long".to_owned());
         }
         if says(&REFUSED) {
@@ -96,7 +97,7 @@ impl Met {
         if says(&NOT_THERE) {
             return Self::NotThere;
         }
-        match line_with(&NO_MEANS) {
+        match lines().find(|line| has(line)) {
             Some(line) => Self::Untried(short(line)),
             None => Self::Unclear(short(&lines().collect::<Vec<_>>().join(" "))),
         }
@@ -115,11 +116,6 @@ impl Met {
                 bounded.or_else(needs)
             }
         }
-    }
-
-    /// Whether anything was found out.
-    pub(super) fn is_told(&self) -> bool {
-        !matches!(self, Self::Untried(_))
     }
 
     /// Whether the command was held.
@@ -154,6 +150,7 @@ mod tests {
                 Met::NotThere,
             ),
             ("[Errno 1] Operation not permitted", Met::Refused),
+            ("mount: /p/mounted: permission denied.", Met::Refused),
             ("bounded 512 MiB\n", Met::Bounded("512 MiB".to_owned())),
             (
                 "[exit status 137]\n[ended: it used more than 2 GiB of memory]",

@@ -179,7 +179,7 @@ pub(super) static ROWS: [Row; 38] = [
             false => too_much(s.limits.memory),
         }
     }),
-    row("open any number of files", By::Limits, |s| {
+    row("open any number of files", By::Sandbox, |s| {
         let limit = s.limits.open_files;
         Tried::Command(format!(
             "n=$(ulimit -n); ulimit -n {past} 2>/dev/null; [ \"$(ulimit -n)\" = \"$n\" ] && [ \"$n\" -le {limit} ] && \
