@@ -81,7 +81,13 @@ fn table(findings: &[Finding]) -> String {
 
 fn last(findings: &[Finding]) -> String {
     let count = |state| findings.iter().filter(|finding| finding.state == state).count();
+    let is_kept = findings.first().is_none_or(|sandbox| sandbox.state != Verdict::Weak);
     match (count(Verdict::Missing), count(Verdict::Broken), count(Verdict::Weak)) {
+        (0, 0, weak) if !is_kept => {
+            format!(
+                "there is no sandbox, and nothing is promised but limits: see the {weak} lines that are weak"
+            )
+        }
         (0, 0, 0) => "all is as docs/security.md says for this sandbox".to_owned(),
         (0, 0, weak) => format!(
             "all that docs/security.md promises for this sandbox holds; in {weak} lines nothing is promised, or nothing \
