@@ -93,6 +93,9 @@ fn is_as_promised(place: &Place, table: &Table, kind: &str) {
         assert!(state == "ok" || unpromised || found.starts_with("not tried: "), "{what}: {found}");
         assert_ne!(found, "there is none here", "{what}");
     }
+    // A machine that is busy may keep some from their time, and not most of them.
+    let untried = rows.values().filter(|(_, found)| found.starts_with("not tried: ")).count();
+    assert!(untried < 10, "{text}");
     assert_eq!(traces(&place.path("home")), [""; 0]);
 }
 

@@ -301,7 +301,11 @@ fn too_much(limit: u64) -> Tried {
 }
 
 fn amount(bytes: u64) -> String {
-    if bytes % (1 << 30) == 0 { format!("{} GiB", bytes >> 30) } else { format!("{} MiB", bytes >> 20) }
+    if bytes.is_multiple_of(1 << 30) {
+        format!("{} GiB", bytes >> 30)
+    } else {
+        format!("{} MiB", bytes >> 20)
+    }
 }
 
 fn key(scene: &Scene) -> String {
