@@ -90,8 +90,8 @@ fn last(findings: &[Finding]) -> String {
         }
         (0, 0, 0) => "all is as docs/security.md says for this sandbox".to_owned(),
         (0, 0, weak) => format!(
-            "all that docs/security.md promises for this sandbox holds; in {weak} lines nothing is promised, or nothing \
-             could be told"
+            "all that docs/security.md promises for this sandbox holds; where it is weak nothing is promised, or nothing could \
+             be told ({weak})"
         ),
         (0, 1, _) => "1 line is not as docs/security.md says for this sandbox".to_owned(),
         (0, broken, _) => format!("{broken} lines are not as docs/security.md says for this sandbox"),

@@ -114,6 +114,7 @@ mod tests {
                 user_namespace: true,
                 mount_namespace: true,
                 network: NetworkState::Hosts(Arc::new(hosts)),
+                scoped: true,
                 seccomp: true,
                 limits: LimitsBy::Looking,
                 notes: Vec::new(),

@@ -27,8 +27,8 @@ const COMMAND_MAX: Duration = Duration::from_secs(5);
 /// And all of them.
 const ALL_MAX: Duration = Duration::from_secs(60);
 
-/// What all commands begin with: whoever reads what the system says reads English.
-const IN_ENGLISH: &str = "export LC_ALL=C; ";
+/// What all commands begin with: whoever reads what the system says reads English, and what root runs is found.
+const FIRST: &str = "export LC_ALL=C PATH=\"$PATH:/usr/sbin:/sbin\"; ";
 
 /// Nobody watches.
 struct Nobody;
@@ -95,8 +95,7 @@ impl Agent {
     }
 
     async fn run(&self, command: &str) -> Met {
-        let input =
-            json!({"command": format!("{IN_ENGLISH}{command}"), "timeout": self.patience.as_secs_f64()});
+        let input = json!({"command": format!("{FIRST}{command}"), "timeout": self.patience.as_secs_f64()});
         let call = ToolUse { id: CallId::new("attack"), name: "bash".into(), input };
         let Some(tool) = self.toolbox.find(&call) else {
             return Met::Unclear("its agent has no tool `bash`".to_owned());
