@@ -65,7 +65,10 @@ async fn leaving_gives_the_terminal_back_with_what_was_stopped_or_said() {
     terminal.sees("Heard once more.").await;
     terminal.sees("── finished after 1 turn").await;
     terminal.types("/quit");
+    terminal.sees("> /quit").await;
     terminal.send(&["Escape"]);
+    // Together they would be Alt+Enter.
+    terminal.sees_no("> /quit").await;
     terminal.send(&["Enter"]);
     let said = is_as_before(&ground, &terminal, 0).await.join(" ");
     assert!(said.contains("Heard once more.") && said.contains("`midturn resume "), "{said}");

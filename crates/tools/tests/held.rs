@@ -105,10 +105,15 @@ async fn what_a_command_leaves_is_gone_for_the_next() {
             python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.bind(\"\\0left\")'; \
             (setsid sleep 100 > /dev/null 2>&1 &); echo .";
         assert_eq!(agent.says(leave).await, ".\n");
-        let look = "ls -A /dev/shm $G/other/.git; ipcs -m | grep -c 0x; pgrep sleep; grep -c left /proc/net/unix; echo .";
+        let look = "(echo x > $G/other/.git/objects/x) 2> /dev/null; ls -A /dev/shm $G/other/.git; ipcs -m | grep -c 0x; pgrep sleep; grep -c left /proc/net/unix; echo .";
         let said = agent.says(look).await;
         let place = agent.fixture.at("other/.git");
         assert_eq!(said, format!("/dev/shm:\n\n{}:\nobjects\n0\n0\n.\n", place.display()));
+        assert_eq!(
+            fs::read_dir(place.join("objects")).unwrap().count(),
+            0,
+            "what is mounted again stays read-only"
+        );
     }
 }
 

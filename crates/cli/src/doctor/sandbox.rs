@@ -1,5 +1,7 @@
 //! Which sandboxes work here, which one would be used, and who holds commands to their limits.
 
+use std::path::Path;
+
 use midturn_core::rules::approval::Mode;
 use midturn_tools::sandbox::{Kept, LimitsBy, NetworkState, Tier, Wanted};
 
@@ -11,6 +13,9 @@ use crate::host::safety::{Safety, probe, wanted};
 const GET: &str =
     "apt install bubblewrap (dnf, pacman and zypper have it by the same name), or a kernel with Landlock";
 
+/// Says whether AppArmor keeps namespaces from programs without a profile; elsewhere it isn't there.
+const APPARMOR: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
+
 /// All about the sandbox.
 pub(super) async fn findings(config: &Config) -> Vec<Finding> {
     let asked = wanted(&config.general.sandbox);
@@ -18,11 +23,34 @@ pub(super) async fn findings(config: &Config) -> Vec<Finding> {
     for (tier, about) in [(Tier::Bubblewrap, "bubblewrap"), (Tier::Landlock, "landlock")] {
         findings.push(kind(tier, about, &asked).await);
     }
-    match Safety::of(config, None).await {
-        Ok(safety) => findings.extend(in_force(&safety, config)),
-        Err(why) => findings.push(Finding::missing("sandbox", why.to_string()).mended_by(GET)),
+    let has_namespaces = match Safety::of(config, None).await {
+        Ok(safety) => {
+            findings.extend(in_force(&safety, config));
+            safety.sandbox().in_force().mount_namespace
+        }
+        Err(why) => {
+            findings.push(Finding::missing("sandbox", why.to_string()).mended_by(GET));
+            false
+        }
+    };
+    let restricts = std::fs::read_to_string(APPARMOR).unwrap_or_default();
+    if let Ok(program) = std::env::current_exe()
+        && !has_namespaces
+    {
+        findings.extend(apparmor(&restricts, &program));
     }
     findings
+}
+
+/// Ubuntu lets programs have namespaces, and nothing in them, unless a profile says otherwise.
+fn apparmor(restricts: &str, program: &Path) -> Option<Finding> {
+    let profile = format!(
+        "printf 'abi <abi/4.0>,\\nprofile midturn \"%s\" flags=(unconfined) {{ userns, }}\\n' '{}' | \
+         sudo tee /etc/apparmor.d/midturn && sudo apparmor_parser -r /etc/apparmor.d/midturn",
+        program.display()
+    );
+    let finding = Finding::weak("namespaces", "AppArmor keeps them from programs that have no profile");
+    (restricts.trim() == "1").then(|| finding.mended_by(profile))
 }
 
 /// Whether one kind works. That it doesn't is bad only if no other one does.
@@ -90,4 +118,21 @@ fn in_force(safety: &Safety, config: &Config) -> Vec<Finding> {
     });
     findings.extend(network(&force.network).filter(|_| safety.is_confined()));
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_apparmor_keeps_namespaces_from_us_the_profile_is_said() {
+        let program = Path::new("/usr/local/bin/midturn");
+        let finding = apparmor("1\n", program).unwrap();
+        let mend = finding.mend.unwrap();
+        assert!(mend.contains("'/usr/local/bin/midturn' | sudo tee /etc/apparmor.d/midturn"), "{mend}");
+        assert!(mend.contains("flags=(unconfined) { userns, }"), "{mend}");
+        for restricts in ["0\n", ""] {
+            assert!(apparmor(restricts, program).is_none(), "{restricts:?}");
+        }
+    }
 }

@@ -107,6 +107,7 @@ pub(crate) struct LaunchOrder {
     pub(crate) grace: Duration,
     pub(crate) words: Vec<OsString>,
     pub(crate) environment: Vec<(OsString, OsString)>,
+    /// Where it runs. Who is forked goes there; who is executed is started there.
     pub(crate) folder: PathBuf,
     /// What of a held view the command has anew.
     pub(crate) anew: Vec<Step>,
