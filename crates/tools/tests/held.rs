@@ -147,11 +147,17 @@ async fn what_is_moved_or_replaced_outside_is_covered_again_for_the_next_command
         agent.confinement.read_only.push(agent.fixture.at("w/settings"));
         let write = "cd $G/w; echo x > .git/hooks/x; echo x > settings; echo x > .git/ok; echo .";
         let at = |path: &str| agent.fixture.at(path);
-        for round in ["as it was", "replaced", "moved away", "removed and made"] {
+        for round in ["as it was", "replaced", "by another name", "moved away", "removed and made"] {
             match round {
                 "replaced" => {
                     fs::write(at("new"), "b").unwrap();
                     fs::rename(at("new"), at("w/settings")).unwrap();
+                }
+                // The very same file, and nothing that was mounted on it: only the system can tell.
+                "by another name" => {
+                    fs::hard_link(at("w/settings"), at("same")).unwrap();
+                    fs::remove_file(at("w/settings")).unwrap();
+                    fs::rename(at("same"), at("w/settings")).unwrap();
                 }
                 "moved away" => {
                     fs::rename(at("w/.git"), at("w/.git.old")).unwrap();
@@ -170,6 +176,20 @@ async fn what_is_moved_or_replaced_outside_is_covered_again_for_the_next_command
             assert_eq!(fs::read_dir(at("w/.git/hooks")).unwrap().count(), 0, "{round}");
             assert!(at("w/.git/ok").exists(), "{round}: the rest is the agent's");
         }
+    }
+}
+
+/// What is still mounted in its place, and comes from what somebody has put away.
+#[tokio::test]
+async fn the_next_command_works_in_the_folder_that_is_there_now() {
+    for agent in agents().await {
+        let at = |path: &str| agent.fixture.at(path);
+        assert_eq!(agent.says("echo 1 > $G/w/one; ls $G/w").await, "one\nsrc\n");
+        fs::rename(at("w"), at("put-away")).unwrap();
+        fs::create_dir_all(at("w/.git/hooks")).unwrap();
+        fs::create_dir(at("w/src")).unwrap();
+        assert_eq!(agent.says("echo 2 > $G/w/two; ls $G/w").await, "src\ntwo\n");
+        assert!(at("w/two").exists() && !at("put-away/two").exists());
     }
 }
 
