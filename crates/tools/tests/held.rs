@@ -213,20 +213,21 @@ async fn a_person_can_make_between_two_commands_what_a_command_cannot() {
 #[tokio::test]
 async fn whose_anchor_or_seed_is_killed_is_dead_and_the_next_command_runs() {
     for agent in agents().await {
-        let forked_by_three = "(sleep 100 &); setsid sleep 100 & echo ready; sleep 100";
+        // Each says when it is there: what is becoming another program shows no mark.
+        let tree_of_three = "(sh -c 'echo ready; sleep 100; :' &); setsid sh -c 'echo ready; sleep 100; :' & echo ready; sleep 100; :";
         // Process 1, its anchor, the seed: nearest first.
         for nth in 0..3 {
-            let (mut tree, mut above) = (Vec::new(), Vec::new());
-            let ended = agent
-                .run(forked_by_three, &mut |_| {
-                    if above.is_empty() {
-                        (tree, above) = (agent.mark.hold(), agent.mark.hold_all_above_one());
-                        pidfd_send_signal(&above[nth], Signal::KILL).unwrap();
-                    }
-                })
-                .await;
+            let (mut tree, mut above, mut said) = (Vec::new(), Vec::new(), String::new());
+            let mut hear = |text: &str| {
+                said.push_str(text);
+                if said.matches("ready").count() == 3 {
+                    (tree, above) = (agent.mark.hold(), agent.mark.hold_all_above_one());
+                    pidfd_send_signal(&above[nth], Signal::KILL).unwrap();
+                }
+            };
+            let ended = agent.run(tree_of_three, &mut hear).await;
             assert!(matches!(ended, Err(RunError::SupervisorKilled)), "{nth}: {ended:?}");
-            assert!(tree.len() >= 2);
+            assert!(tree.len() >= 3);
             until_dead(&tree);
             assert_eq!(agent.says("echo next").await, "next\n", "{nth}");
         }
@@ -237,7 +238,7 @@ async fn whose_anchor_or_seed_is_killed_is_dead_and_the_next_command_runs() {
 async fn nothing_is_left_of_what_is_held_when_nobody_needs_it() {
     for agent in agents().await {
         let mut above = Vec::new();
-        agent.run("echo; sleep 0.01", &mut |_| above = agent.mark.hold_all_above_one()).await.unwrap();
+        agent.run("echo; sleep 0.01; :", &mut |_| above = agent.mark.hold_all_above_one()).await.unwrap();
         assert_eq!(above.len(), 3);
         let Agent { supervisor, .. } = agent;
         drop(supervisor);
