@@ -238,7 +238,11 @@ async fn whose_anchor_or_seed_is_killed_is_dead_and_the_next_command_runs() {
 async fn nothing_is_left_of_what_is_held_when_nobody_needs_it() {
     for agent in agents().await {
         let mut above = Vec::new();
-        agent.run("echo; sleep 0.01; :", &mut |_| above = agent.mark.hold_all_above_one()).await.unwrap();
+        let mut hear = |_: &str| {
+            above = agent.mark.hold_all_above_one();
+            fs::write(agent.fixture.at("w/seen"), "").unwrap();
+        };
+        agent.run("echo; until [ -e ../seen ]; do :; done", &mut hear).await.unwrap();
         assert_eq!(above.len(), 3);
         let Agent { supervisor, .. } = agent;
         drop(supervisor);
