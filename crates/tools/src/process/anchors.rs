@@ -11,13 +11,12 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use super::supervise::SUPERVISE;
-use super::table::is_dead_by;
+use super::table::keep_until_dead;
 use super::wire::{Built, Message, Role, Setting, encode};
 use super::{RunError, Supervisor};
 use crate::mark::Mark;
@@ -31,9 +30,6 @@ const HELD_MAX: usize = 1_024;
 
 /// A seed or anchor that takes longer to answer is taken for dead.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// How long what stands around one that is ending is kept for it.
-const LAST_WAIT: Duration = Duration::from_secs(10);
 
 /// All of them.
 #[derive(Debug, Default)]
@@ -250,15 +246,8 @@ impl Drop for Anchor {
         let _gone = self.socket.get_mut().shutdown(Shutdown::Both);
         let uppers = take(&mut self.uppers);
         uppers.are_ending();
-        if is_dead_by(&self.hold, Duration::ZERO).is_ok_and(|is_dead| is_dead) {
-            return;
+        if let Ok(hold) = self.hold.try_clone() {
+            keep_until_dead(hold, uppers);
         }
-        let Ok(hold) = self.hold.try_clone() else { return };
-        let wait = move || {
-            let _over = is_dead_by(&hold, LAST_WAIT);
-            drop(uppers);
-        };
-        let _no_thread =
-            thread::Builder::new().name("midturn-last-wait".into()).stack_size(128 << 10).spawn(wait);
     }
 }

@@ -9,7 +9,6 @@ use std::path::Path;
 use std::process::Command as Process;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::process::Child;
@@ -20,7 +19,7 @@ use tokio::task::spawn_blocking;
 use super::anchors::{Anchor, Needs};
 use super::running::Running;
 use super::supervise::{SUPERVISE, Supervision};
-use super::table::is_dead_by;
+use super::table::{is_dead_at_last, keep_until_dead};
 use super::wire::{LaunchOrder, Role, Setting, encode, send_head};
 use super::{Command, RunError, Supervisor};
 use crate::mark::Mark;
@@ -38,9 +37,6 @@ pub(super) struct Launched {
     pub(super) holds: Holds,
 }
 
-/// How long what stands around a command waits for the end of one that nobody waits for.
-const LAST_WAIT: Duration = Duration::from_secs(10);
-
 /// What stands around a command as long as something of it is alive.
 #[derive(Debug, Default)]
 pub(super) struct Holds {
@@ -55,8 +51,7 @@ impl Holds {
     /// Waits for the end of process 1 of a namespace, which is that of all in it. False: there is none, or it goes on.
     pub(super) async fn is_namespace_dead(&mut self) -> bool {
         let Some(first) = self.supervisor.take().filter(|_| self.anchor.is_some()) else { return false };
-        let is_dead = spawn_blocking(move || is_dead_by(&first, LAST_WAIT)).await;
-        is_dead.is_ok_and(|is_dead| is_dead.is_ok_and(|is_dead| is_dead))
+        spawn_blocking(move || is_dead_at_last(&first)).await.is_ok_and(|is_dead| is_dead)
     }
 
     /// Nothing of the command is alive. The group is removed behind our back: the system may
@@ -75,13 +70,7 @@ impl Drop for Holds {
     fn drop(&mut self) {
         let mine = (self.group.take(), take(&mut self.stand_ins), self.anchor.take());
         let Some(supervisor) = self.supervisor.take() else { return };
-        let wait = move || {
-            // However it ends: what can't be taken away stays, and is harmless.
-            let _over = is_dead_by(&supervisor, LAST_WAIT);
-            drop(mine);
-        };
-        let _no_thread =
-            thread::Builder::new().name("midturn-last-wait".into()).stack_size(128 << 10).spawn(wait);
+        keep_until_dead(supervisor, mine);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -106,6 +107,25 @@ pub(crate) fn is_dead_by(held: &OwnedFd, patience: Duration) -> io::Result<bool>
     let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
     let mut ends = [PollFd::new(held, PollFlags::IN)];
     Ok(rustix::io::retry_on_intr(|| poll(&mut ends, Some(&patience)))? > 0)
+}
+
+/// How long something is kept for a process that nobody waits for.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+
+/// As [`is_dead_by`], for as long as anything is kept.
+pub(crate) fn is_dead_at_last(held: &OwnedFd) -> bool {
+    is_dead_by(held, LAST_WAIT).is_ok_and(|is_dead| is_dead)
+}
+
+/// Keeps something until the process is dead, behind everybody's back: what is taken away sooner could be used by it.
+/// What can't be taken away even then stays, and is harmless.
+pub(crate) fn keep_until_dead(held: OwnedFd, kept: impl Send + 'static) {
+    let wait = move || {
+        is_dead_at_last(&held);
+        drop(kept);
+    };
+    let _no_thread =
+        thread::Builder::new().name("midturn-last-wait".into()).stack_size(128 << 10).spawn(wait);
 }
 
 /// The numbers of all processes that can be seen.

@@ -120,7 +120,7 @@ pub struct Confinement {
     pub private: Vec<PathBuf>,
     /// The agent's own folder for temporary files: writable, and `/tmp` where there can be a
     /// view of one's own, unless it or something else to be seen is below `/tmp` itself; then `/tmp` is
-    /// there for one command only.
+    /// in memory, as long as the view is.
     pub temporary: PathBuf,
 }
 
