@@ -11,7 +11,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use midturn_tools::process::{Command, ExitStatus, Supervision, Supervisor};
+use midturn_tools::process::{Command, ExitStatus, Streams, Supervision, Supervisor};
 use midturn_tools::sandbox::{Cache, Confinement, Own, Sandbox, Tier, Toolchains, Wanted};
 use tokio_util::sync::CancellationToken;
 
@@ -109,6 +109,7 @@ fn command(folder: &Path, text: &str) -> Command {
         timeout: Duration::from_secs(60),
         confinement: Some(Arc::new(confinement(folder))),
         gate: None,
+        streams: Streams::default(),
     }
 }
 

@@ -43,6 +43,8 @@ impl Confined {
             under_way.begins(&before, missing.cloned(), &self.confinement.temporary)?;
         }
         let mut confinement = self.confinement.clone();
+        // At the run's end what lingers is swept.
+        confinement.lingers = self.under_way.is_some();
         confinement.read_only.retain(|path| is_there(path));
         confinement.read_only.extend(self.stand_ins.iter().filter(|path| !path.is_symlink()).cloned());
         confinement.read_only.extend(before.to_mount.iter().cloned());

@@ -35,6 +35,8 @@ pub(crate) struct UnderWay {
     file: PathBuf,
     folder: PathBuf,
     aside: PathBuf,
+    /// What may still stand, of the last command.
+    stand_ins: Mutex<Vec<Lossless>>,
     /// In a folder where a person will work.
     pub(crate) left_for_git: Option<LeftForGit>,
     /// Of what an earlier process left, what was done about it: to be told once.
@@ -48,6 +50,9 @@ struct Record {
     /// Where the agent works, and where what it plants is put aside.
     folder: Lossless,
     aside: Lossless,
+    /// What stood in for what wasn't there; something that was put there since is not a command's.
+    #[serde(default)]
+    stand_ins: Vec<Lossless>,
     /// The command that is under way.
     command: Option<Begun>,
     /// What there was for git to obey before the run, where anybody works in the folder.
@@ -61,8 +66,6 @@ struct Begun {
     there: BTreeSet<Lossless>,
     /// Whether that is all: a search may have stopped.
     is_whole: bool,
-    /// What stood in for what wasn't there; something that was put there since is not the command's.
-    stand_ins: Vec<Lossless>,
     temporary: Lossless,
 }
 
@@ -71,7 +74,7 @@ impl UnderWay {
     pub(crate) fn of(state: &Path, session: &str, agent: &str, folder: &Path, aside: &Path) -> Self {
         let file = state.join(FOLDER).join(format!("{session}.{agent}.json"));
         let (folder, aside) = (folder.to_owned(), aside.to_owned());
-        Self { file, folder, aside, left_for_git: None, notes: Mutex::default() }
+        Self { file, folder, aside, stand_ins: Mutex::default(), left_for_git: None, notes: Mutex::default() }
     }
 
     /// Where its file is, which has to be for this user only.
@@ -101,8 +104,8 @@ impl UnderWay {
     ) -> io::Result<()> {
         let there = before.there.iter().cloned().map(Lossless).collect();
         let (is_whole, temporary) = (before.is_whole(), Lossless(temporary.to_owned()));
-        let stand_ins = stand_ins.map(Lossless).collect();
-        self.write(Some(Begun { there, is_whole, stand_ins, temporary }))
+        *self.stand_ins.lock() = stand_ins.map(Lossless).collect();
+        self.write(Some(Begun { there, is_whole, temporary }))
     }
 
     /// Nothing of the command is alive, and it was looked after. What there is to say of an earlier one.
@@ -115,6 +118,8 @@ impl UnderWay {
     /// At a run's end: what there is to say of what it left for git.
     pub(crate) fn run_is_over(&self) -> Vec<String> {
         let notes = self.left_for_git.as_ref().map(LeftForGit::put_aside).unwrap_or_default();
+        stand_in::sweep();
+        self.stand_ins.lock().clear();
         // As before.
         let _ = fs::remove_file(&self.file);
         notes
@@ -125,10 +130,11 @@ impl UnderWay {
             owner: Owner::ourselves()?,
             folder: Lossless(self.folder.clone()),
             aside: Lossless(self.aside.clone()),
+            stand_ins: self.stand_ins.lock().clone(),
             command,
             repositories: self.left_for_git.as_ref().and_then(LeftForGit::before),
         };
-        if record.command.is_none() && record.repositories.is_none() {
+        if record.command.is_none() && record.repositories.is_none() && record.stand_ins.is_empty() {
             return fs::remove_file(&self.file);
         }
         // Under its name there is always a whole one.
@@ -140,9 +146,12 @@ impl UnderWay {
     /// Before the look: whatever the last command of this agent left that nobody looked after, because
     /// its process was killed or its call given up, this guard puts right.
     pub(crate) fn recover(&self, guard: &Guard) -> io::Result<()> {
-        let Some(Record { command, repositories, folder, .. }) = read(&self.file) else { return Ok(()) };
+        let Some(Record { command, repositories, folder, stand_ins, .. }) = read(&self.file) else {
+            return Ok(());
+        };
         if let Some(command) = command {
-            self.notes.lock().extend(command.put_right(guard, &folder.0));
+            take_down(&stand_ins);
+            self.notes.lock().extend(command.put_right(guard, &folder.0, &stand_ins));
         }
         // What the run has left for git is looked for at its end.
         if let (Some(left_for_git), Some(repositories)) = (&self.left_for_git, repositories) {
@@ -188,11 +197,14 @@ fn read(file: &Path) -> Option<Record> {
 impl Record {
     /// Without the guard that there was.
     fn put_right(&self) -> io::Result<Vec<String>> {
-        let Self { folder: Lossless(folder), aside: Lossless(aside), command, repositories, .. } = self;
+        let Self {
+            folder: Lossless(folder), aside: Lossless(aside), command, repositories, stand_ins, ..
+        } = self;
         let guard = Guard::new(aside.clone(), false).watch(folder, Sought::Authorities)?;
         let mut notes = Vec::new();
+        take_down(stand_ins);
         if let Some(command) = command {
-            notes.extend(command.put_right(&guard, folder));
+            notes.extend(command.put_right(&guard, folder, stand_ins));
             // What is left of it harms nobody.
             let _ = fs::remove_dir_all(&command.temporary.0);
         }
@@ -208,12 +220,7 @@ impl Record {
 }
 
 impl Begun {
-    fn put_right(&self, guard: &Guard, folder: &Path) -> Vec<String> {
-        let stood = || self.stand_ins.iter().map(|Lossless(path)| path);
-        for path in stood().filter(|path| !stand_in::stands_at(path)) {
-            // What isn't empty is none any more.
-            let _ = stand_in::remove(path);
-        }
+    fn put_right(&self, guard: &Guard, folder: &Path, stood: &[Lossless]) -> Vec<String> {
         let folder = folder.display();
         if !self.is_whole {
             return vec![format!(
@@ -222,9 +229,18 @@ impl Begun {
             )];
         }
         // No command could put anything where something stood in.
-        let there = self.there.iter().map(|Lossless(path)| path).chain(stood()).cloned().collect();
+        let there = self.there.iter().chain(stood).map(|Lossless(path)| path.clone()).collect();
         let notes = guard.after(&Before::of(there)).into_iter();
         notes.map(|note| format!("of a command in {folder} that nobody could look after: {note}")).collect()
+    }
+}
+
+/// Of a dead process.
+fn take_down(stand_ins: &[Lossless]) {
+    let stood = stand_ins.iter().map(|Lossless(path)| path);
+    for path in stood.filter(|path| !stand_in::stands_at(path)) {
+        // What isn't empty is none any more.
+        let _ = stand_in::remove(path);
     }
 }
 

@@ -134,11 +134,18 @@ async fn nothing_outside_is_written_and_nothing_with_authority_is_planted() {
             let is_now = path.symlink_metadata().is_ok().then(|| std::fs::read(&path).ok()).flatten();
             let says = format!("{}: {agent}: {command}: {}", sandbox.in_force(), output.text);
             assert_eq!(is_now, was, "{says}");
-            assert!(file.is_empty() || was.is_some() || path.symlink_metadata().is_err(), "{says}");
+            let is_nothing = path.symlink_metadata().map_or(true, |found| found.is_dir());
+            assert!(file.is_empty() || was.is_some() || is_nothing, "{says}");
             assert_eq!(std::fs::read_dir(place.outside.path()).unwrap().count(), before, "{says}");
         }
         assert_eq!(place.project.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "main");
         place.project.git(&["fsck", "--strict"]);
+        // What has stood in for it is gone, too.
+        let before: Vec<_> = ["known/midturn.toml", ".git/config"].map(|file| place.path(file)).into();
+        workplace.run_ended(&name("lead"), 1).await.unwrap();
+        let made = OUTSIDE.iter().map(|(_, _, file)| place.path(file)).filter(|path| path.exists());
+        let made: Vec<_> = made.filter(|path| *path != place.path("") && !before.contains(path)).collect();
+        assert!(made.is_empty(), "{made:?}");
     }
 }
 
@@ -159,6 +166,9 @@ async fn what_stands_in_at_the_top_can_neither_be_made_nor_committed() {
             let all =
                 [".claude", ".git", ".idea", ".mcp.json", ".midturn", ".vscode", "a.txt", "midturn.toml"];
             assert_eq!(listed, all, "{}: {agent}", sandbox.in_force());
+        }
+        for agent in ["lead", "w"] {
+            workplace.run_ended(&name(agent), 1).await.unwrap();
         }
         let left = std::fs::read_dir(place.path("")).unwrap().count();
         assert_eq!(left, 2, "{}", sandbox.in_force());

@@ -3,7 +3,7 @@
 use std::process::Command as Process;
 use std::time::{Duration, Instant};
 
-use midturn_tools::process::{Cause, Command, ExitStatus, Supervision, Supervisor};
+use midturn_tools::process::{Cause, Command, ExitStatus, Streams, Supervision, Supervisor};
 use tokio_util::sync::CancellationToken;
 
 use super::stats::{Figures, millis};
@@ -45,6 +45,7 @@ async fn ours(supervisor: &Supervisor) -> f64 {
         timeout: Duration::from_secs(60),
         confinement: None,
         gate: None,
+        streams: Streams::default(),
     };
     let cancel = CancellationToken::new();
     let later = cancel.clone();

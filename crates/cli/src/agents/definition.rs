@@ -6,6 +6,8 @@ use midturn_core::rules::id::AgentName;
 use midturn_tools::workplace::Isolation;
 use serde::Deserialize;
 use serde_json::Value;
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
 
 use super::front_matter::{self, FrontMatter, Placed, ToolList};
 use super::remarks::{About, Remark};
@@ -149,8 +151,26 @@ fn name(path: &Path, written: Option<&str>) -> Result<AgentName, String> {
     fits.or_else(|_| AgentName::new(slug(&stem(path)))).map_err(|error| error.to_string())
 }
 
+/// In lower case and without accents, with a `-` for all else that stands in between. A name in another script gives
+/// none: the table to write those in Latin letters would be a fiftieth of the whole program.
 fn slug(text: &str) -> String {
-    let mut slug = slug::slugify(text);
+    let plain: String = text.nfkd().filter(|letter| !is_combining_mark(*letter)).collect();
+    let words = plain.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let mut slug = words.collect::<Vec<_>>().join("-").to_ascii_lowercase();
     slug.truncate(NAME_MAX);
     slug.trim_end_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_made_fit_or_the_files_is_taken() {
+        let name = |written| name(Path::new("folder/Code_Reviewer.md"), Some(written)).unwrap().to_string();
+        assert_eq!(name("Frontend Developer"), "frontend-developer");
+        assert_eq!(name(" Prüfer (Größe & Maß) 2 "), "prufer-gro-e-ma-2");
+        assert_eq!(name("審査"), "code-reviewer");
+        assert_eq!(name(&"é ".repeat(200)).len(), NAME_MAX - 1);
+    }
 }

@@ -7,7 +7,7 @@ use std::mem::take;
 use std::net::Shutdown;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ use super::{RunError, Supervisor};
 use crate::mark::Mark;
 use crate::network::{Gate, Proxy};
 use crate::planted;
-use crate::sandbox::prepare::{Ground, make_all};
+use crate::sandbox::prepare::{Ground, Kept, make_all};
 use crate::sandbox::upper::{Uppers, are_free};
 
 /// So many are kept at most: who has not been used for longest goes first.
@@ -42,8 +42,10 @@ pub(super) struct Anchors {
 
 /// One agent's.
 #[derive(Debug, Default)]
-struct Place {
+pub(super) struct Place {
     used: AtomicU64,
+    /// What was decided for its last command.
+    pub(super) kept: Mutex<Option<Kept>>,
     anchor: Mutex<Option<Arc<Anchor>>>,
 }
 
@@ -132,7 +134,8 @@ impl Anchors {
         }
     }
 
-    fn place(&self, whose: &PathBuf) -> Arc<Place> {
+    /// The place of the agent that has this folder for temporary files.
+    pub(super) fn place(&self, whose: &Path) -> Arc<Place> {
         let mut held = self.held.lock();
         if held.len() >= HELD_MAX && !held.contains_key(whose) {
             let oldest = held.iter().min_by_key(|(_, place)| place.used.load(Ordering::Relaxed));
@@ -141,7 +144,7 @@ impl Anchors {
                 held.remove(&oldest);
             }
         }
-        let place = held.entry(whose.clone()).or_default().clone();
+        let place = held.entry(whose.to_owned()).or_default().clone();
         place.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         place
     }

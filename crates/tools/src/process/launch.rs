@@ -8,12 +8,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command as Process;
 use std::sync::Arc;
-use std::thread;
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::process::Child;
-use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use super::anchors::{Anchor, Needs};
@@ -74,23 +71,19 @@ impl Drop for Holds {
     }
 }
 
-/// Starts a supervisor from a thread of its own: executing a program holds its thread for a while, an anchor has to be
+/// Starts a supervisor off the runtime: executing a program holds its thread for a while, an anchor has to be
 /// waited for, and a sandbox has to look at files. `None`: the system refuses a namespace.
+///
+/// If nobody waits for the answer any more the control socket is closed, so the supervisor ends, and the runtime reaps
+/// it.
 pub(super) async fn launch(
     supervisor: &Supervisor,
     supervision: Supervision,
     command: &Command,
 ) -> Result<Option<Launched>, RunError> {
-    let (supervisor, command, runtime) = (supervisor.clone(), command.clone(), Handle::current());
-    let (answer, answered) = oneshot::channel();
-    let job = move || {
-        let _entered = runtime.enter();
-        // If nobody waits for the answer any more the control socket is closed, so the supervisor
-        // ends, and the runtime reaps it.
-        drop(answer.send(start(&supervisor, supervision, &command)));
-    };
-    thread::Builder::new().name("midturn-spawn".into()).stack_size(256 << 10).spawn(job)?;
-    answered.await.map_err(|_| io::Error::other("the thread that starts it died"))?
+    let (supervisor, command) = (supervisor.clone(), command.clone());
+    let started = spawn_blocking(move || start(&supervisor, supervision, &command)).await;
+    started.map_err(|_| io::Error::other("the thread that starts it died"))?
 }
 
 fn start(
@@ -99,13 +92,11 @@ fn start(
     command: &Command,
 ) -> Result<Option<Launched>, RunError> {
     let Supervisor { grace, sandbox, .. } = supervisor;
-    let (confinement, folder) = (command.confinement.as_deref(), &command.folder);
-    let prepared = sandbox.as_ref().map(|sandbox| sandbox.prepare(confinement, folder)).transpose();
     let Prepared { wrapper, orders, anew, ground, stand_ins } =
-        prepared.map_err(no_sandbox)?.unwrap_or_default();
+        prepare(supervisor, supervision, command).map_err(no_sandbox)?;
     let (words, environment) = (command.words.clone(), supervisor.environment(command));
-    let order =
-        LaunchOrder { grace: *grace, words, environment, folder: folder.clone(), anew, doors: Vec::new() };
+    let (folder, streams) = (command.folder.clone(), command.streams.clone());
+    let order = LaunchOrder { grace: *grace, words, environment, folder, streams, anew, doors: Vec::new() };
     let mut setting = Setting { supervision, sandbox: orders };
     if let Some(view) = &mut setting.sandbox.view {
         view.way_out = command.gate.as_ref().map(|_| network::PORT);
@@ -122,7 +113,7 @@ fn start(
         (holds.anchor, holds.supervisor) = (Some(first.anchor), Some(first.hold));
         (encode(&order), None)
     } else {
-        let child = execute(supervisor, wrapper, folder, theirs, writer)?;
+        let child = execute(supervisor, wrapper, &command.folder, theirs, writer)?;
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         holds.supervisor = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         (encode(&Role::Supervisor(Box::new((setting, order)))), Some(child))
@@ -136,6 +127,16 @@ fn start(
     let _gone = send_head(&ours, order.len(), &doors);
     let running = Running::new(child, ours, output.into())?;
     Ok(Some(Launched { running, order, holds }))
+}
+
+fn prepare(supervisor: &Supervisor, supervision: Supervision, command: &Command) -> io::Result<Prepared> {
+    let Some(sandbox) = &supervisor.sandbox else { return Ok(Prepared::default()) };
+    let (confinement, folder) = (command.confinement.as_deref(), &command.folder);
+    let held = confinement.filter(|_| supervision.is_held());
+    let Some(place) = held.map(|confinement| supervisor.anchors.place(&confinement.temporary)) else {
+        return sandbox.prepare(confinement, folder, &mut None);
+    };
+    sandbox.prepare(confinement, folder, &mut place.kept.lock())
 }
 
 fn no_sandbox(error: io::Error) -> RunError {

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use midturn_core::rules::id::SessionId;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 pub use self::supervise::{SUPERVISE, Supervision, supervise_main};
@@ -51,6 +52,17 @@ pub struct Command {
     pub confinement: Option<Arc<Confinement>>,
     /// What of the network it may reach, where it is held to a list of hosts. `None`: nothing of that.
     pub gate: Option<Arc<Gate>>,
+    /// What it reads, and where its errors go.
+    pub streams: Streams,
+}
+
+/// Files for a command's streams. It opens them itself, as confined as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Streams {
+    /// What it reads. `None`: nothing.
+    pub input: Option<PathBuf>,
+    /// A file that isn't there, for its standard error. `None`: that is output like the other.
+    pub errors: Option<PathBuf>,
 }
 
 /// Why a command came to its end.

@@ -25,9 +25,9 @@ use rustix::net::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{SUPERVISE, Supervision};
+use super::{SUPERVISE, Streams, Supervision};
 use crate::sandbox::InMemory;
-use crate::sandbox::mount_plan::Step;
+use crate::sandbox::mount_plan::Anew;
 use crate::sandbox::orders::Orders;
 
 /// The longest list of words. The kernel takes no longer word than 128 KiB anyway.
@@ -109,8 +109,9 @@ pub(crate) struct LaunchOrder {
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// Where it runs. Who is forked goes there; who is executed is started there.
     pub(crate) folder: PathBuf,
+    pub(crate) streams: Streams,
     /// What of a held view the command has anew.
-    pub(crate) anew: Vec<Step>,
+    pub(crate) anew: Anew,
     /// Of the command's cgroups; they come with the order.
     #[serde(skip)]
     pub(crate) doors: Vec<OwnedFd>,
@@ -266,13 +267,15 @@ mod tests {
         let environment = vec![("A".into(), "b=c".into()), ("E".into(), "".into())];
         assert!(can_be_handed_over(&words, &environment));
         let (grace, folder) = (Duration::from_millis(7), PathBuf::from("/w"));
-        let anew = vec![Step::Seal { at: "/dev".into() }];
-        let order = LaunchOrder { grace, words, environment, folder, anew, doors: Vec::new() };
+        let anew = Anew { covered: vec!["/p/.claude".into()], ..Anew::default() };
+        let streams = Streams { input: Some("/in".into()), errors: None };
+        let order = LaunchOrder { grace, words, environment, folder, streams, anew, doors: Vec::new() };
         let (ours, theirs) = UnixStream::pair().unwrap();
         Message::send(&ours, &encode(&order).unwrap(), &[theirs.as_fd()]).unwrap();
         let read = LaunchOrder::receive(&File::from(OwnedFd::from(theirs))).unwrap();
         assert_eq!((read.words, read.environment), (order.words, order.environment));
         assert_eq!((read.grace, read.folder, read.anew), (grace, order.folder, order.anew));
+        assert_eq!(read.streams, order.streams);
         assert_eq!(read.doors.len(), 1);
         for word in ["a\0b", "\0", &"x".repeat(WORDS_MAX)] {
             assert!(!can_be_handed_over(&[word.into()], &[]));

@@ -12,6 +12,7 @@ pub(crate) mod cgroup;
 mod in_force;
 mod in_memory;
 pub(crate) mod lock;
+mod look;
 pub(crate) mod mount_plan;
 pub(crate) mod orders;
 mod places;
@@ -109,7 +110,7 @@ pub struct Confinement {
     /// What tools keep to have it at hand the next time. One that doesn't exist is left out.
     pub caches: Vec<Cache>,
     /// Below a writable one, not writable all the same. One that doesn't exist can't be made;
-    /// for that, an empty folder stands in its place while commands run. Elsewhere it says nothing, but in
+    /// for that, an empty folder stands in its place while commands run (see `lingers`). Elsewhere it says nothing, but in
     /// what is hidden or private it can be seen.
     pub read_only: Vec<PathBuf>,
     /// Not to be read either; otherwise as before.
@@ -122,6 +123,9 @@ pub struct Confinement {
     /// view of one's own, unless it or something else to be seen is below `/tmp` itself; then `/tmp` is
     /// in memory, as long as the view is.
     pub temporary: PathBuf,
+    /// Whether what stands in for something that isn't there may stay half a second longer than its command, for the
+    /// next one.
+    pub lingers: bool,
 }
 
 /// A folder of the agent's own under another's name, as the person's home is. Where there is no view of one's own,

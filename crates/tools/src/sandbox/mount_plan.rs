@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Confinement;
+use super::look::Look;
 use super::places::{Places, below_own, named};
 
 const ROOT: &str = "/";
@@ -78,6 +79,16 @@ pub(crate) struct MountPlan {
     room: u64,
 }
 
+/// What each command has anew in a view that is held, so that nothing is left in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Anew {
+    /// What stands in for something that a person could make meanwhile, which can't be in the view already: on each
+    /// of them is the same empty folder.
+    pub(crate) covered: Vec<PathBuf>,
+    /// Shared memory; and what is private, with what is to be seen in it.
+    pub(crate) steps: Vec<Step>,
+}
+
 /// The kinds of places, the weaker ones first: of two for one path the stronger holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
@@ -96,19 +107,24 @@ impl MountPlan {
     ///
     /// # Errors
     /// A place that can't be protected, or can't be looked at.
-    pub(crate) fn new(confinement: &Confinement, sockets: &[PathBuf], room: u64) -> io::Result<Self> {
-        let temporary = named(confinement.temporary.canonicalize(), &confinement.temporary)?;
-        let mut places = Places::find(confinement, &temporary, sockets)?;
+    pub(super) fn new(
+        confinement: &Confinement,
+        sockets: &[PathBuf],
+        room: u64,
+        look: &Look,
+    ) -> io::Result<Self> {
+        let temporary = named(look.canonical(&confinement.temporary), &confinement.temporary)?;
+        let mut places = Places::find(confinement, &temporary, sockets, look)?;
         let mut plan = Self { kinds: places.without_a_view(), room, ..Self::default() };
         places.kinds.retain(|path, _| !NEW.iter().any(|new| path.starts_with(new)));
-        places.leave_out_what_is_replaced()?;
+        places.leave_out_what_is_replaced(look)?;
         plan.stand_ins = places.missing.iter().cloned().collect();
         let private = places.kinds.iter().filter(|(_, kind)| **kind == Kind::Private);
         plan.private = private.map(|(path, _)| path.clone()).collect();
         places.kinds.extend(places.missing.iter().map(|path| (path.clone(), Kind::Hidden)));
         hold_what_is_above(&mut places);
         plan.base(&places, &temporary);
-        plan.places(&places);
+        plan.places(&places, look);
         plan.seal(&places.kinds);
         Ok(plan)
     }
@@ -129,7 +145,7 @@ impl MountPlan {
         self.writable.push(TMP.into());
     }
 
-    fn places(&mut self, places: &Places) {
+    fn places(&mut self, places: &Places, look: &Look) {
         let kinds = &places.kinds;
         for (path, kind) in kinds {
             if is_so_already(kinds, path, *kind) {
@@ -139,7 +155,7 @@ impl MountPlan {
             if matches!(kind, Kind::Writable | Kind::Private | Kind::Own | Kind::Cache) {
                 self.writable.push(at.clone());
             }
-            let is_folder = *kind == Kind::Own || self.is_folder(places, path);
+            let is_folder = *kind == Kind::Own || self.is_folder(places, path, look);
             self.folders.extend(below_own(places, path, is_folder));
             let room = self.room;
             self.steps.push(match kind {
@@ -156,20 +172,20 @@ impl MountPlan {
         }
     }
 
-    fn is_folder(&self, places: &Places, path: &Path) -> bool {
-        places.from(path).is_dir() || self.stand_ins.iter().any(|stand_in| stand_in == path)
+    fn is_folder(&self, places: &Places, path: &Path, look: &Look) -> bool {
+        look.is_folder(&places.from(path)) || self.stand_ins.iter().any(|stand_in| stand_in == path)
     }
 
-    /// What each command has anew in a view that is held, so that nothing is left in it: shared memory, and what is
-    /// private, with what is to be seen in it. And what stands in for something that a person could make
-    /// meanwhile: that can't be in the view already.
-    pub(crate) fn anew(&mut self) -> Vec<Step> {
+    /// Takes out what each command has anew in a view that is held.
+    pub(super) fn anew(&mut self) -> Anew {
         let stand_ins = &self.stand_ins;
-        let is_apart = |step: &mut Step| match step {
-            Step::Fresh { at, .. } | Step::Seal { at } => *at == Path::new(SHARED) || stand_ins.contains(at),
+        let covered = |step: &mut Step| match step {
+            Step::Fresh { at, .. } | Step::Seal { at } => stand_ins.contains(at),
             _ => false,
         };
-        let mut anew: Vec<_> = self.steps.extract_if(.., is_apart).collect();
+        self.steps.extract_if(.., covered).for_each(drop);
+        let shared = |step: &mut Step| matches!(step, Step::Fresh { at, .. } if *at == Path::new(SHARED));
+        let mut anew: Vec<_> = self.steps.extract_if(.., shared).collect();
         for place in &self.private {
             anew.push(Step::Fresh { at: place.clone(), room: self.room });
             let mut taken_along: Option<&Path> = None;
@@ -182,7 +198,7 @@ impl MountPlan {
                 }
             }
         }
-        anew
+        Anew { covered: self.stand_ins.clone(), steps: anew }
     }
 
     /// Last, since what is mounted in an empty folder needs a place made there.
@@ -278,7 +294,7 @@ mod tests {
             temporary: at("temporary"),
             ..Confinement::default()
         };
-        let plan = MountPlan::new(&confinement, &[], 9).unwrap();
+        let plan = MountPlan::new(&confinement, &[], 9, &Look::default()).unwrap();
         assert_eq!(
             below(&plan, folder.path()),
             [
@@ -345,7 +361,7 @@ mod tests {
             temporary: at("tmp"),
             ..Confinement::default()
         };
-        let plan = MountPlan::new(&confinement, &[], 9).unwrap();
+        let plan = MountPlan::new(&confinement, &[], 9, &Look::default()).unwrap();
         let own = |from: &str, to: &str| Step::Bind { from: at(from), at: at(to), writable: true };
         let above = at("above");
         assert_eq!(
@@ -389,7 +405,7 @@ mod tests {
             temporary: at("shared"),
             ..Confinement::default()
         };
-        let refused = MountPlan::new(&confinement, &[], 9).unwrap_err().to_string();
+        let refused = MountPlan::new(&confinement, &[], 9, &Look::default()).unwrap_err().to_string();
         assert!(refused.contains("is a link inside a folder that can be written"), "{refused}");
     }
 }

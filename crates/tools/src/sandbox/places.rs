@@ -6,9 +6,9 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use super::Confinement;
+use super::look::Look;
 use super::mount_plan::{Kind, above};
 use super::powerless::Powerless;
-use super::stand_in::stands_at;
 
 /// What all commands see of the system, where it is there: its programs, and how they are set up.
 const SYSTEM: [&str; 14] = [
@@ -57,10 +57,15 @@ enum Presence {
 }
 
 impl Places {
-    pub(super) fn find(confinement: &Confinement, temporary: &Path, sockets: &[PathBuf]) -> io::Result<Self> {
+    pub(super) fn find(
+        confinement: &Confinement,
+        temporary: &Path,
+        sockets: &[PathBuf],
+        look: &Look,
+    ) -> io::Result<Self> {
         let mut writable: Vec<(&Path, PathBuf)> = vec![(&confinement.temporary, temporary.to_owned())];
         for given in &confinement.writable {
-            match given.canonicalize() {
+            match look.canonical(given) {
                 Ok(path) => writable.push((given, path)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return named(Err(error), given),
@@ -69,27 +74,27 @@ impl Places {
         let mut all = Self::default();
         all.kinds.extend(writable.iter().map(|(_, path)| (path.clone(), Kind::Writable)));
         let within = |path: &Path| writable.iter().any(|(_, writable)| path.starts_with(writable));
-        all.system();
-        all.let_in(confinement, &within)?;
+        all.system(look);
+        all.let_in(confinement, &within, look)?;
         let us = Powerless::new()?;
         let protected = confinement.read_only.iter().map(|path| (path, Kind::ReadOnly));
         let hidden = confinement.hidden.iter().map(|path| (path, Kind::Hidden));
         let private = confinement.private.iter().map(|path| (path, Kind::Private));
         for (path, kind) in private.chain(protected).chain(hidden) {
-            match locate(path, &writable)? {
+            match locate(path, &writable, look)? {
                 // It can't be written anyway.
                 Presence::There(path)
                     if kind == Kind::ReadOnly && all.kinds.get(&path) == Some(&Kind::Readable) => {}
                 // Nor can it be covered by somebody who can't go there.
-                Presence::There(path) if !us.can_reach(&path) => {}
+                Presence::There(path) if !us.can_reach(&path, look) => {}
                 Presence::There(path) => all.add(path, kind),
                 Presence::Missing(path) => _ = all.missing.insert(path),
                 Presence::Nowhere => {}
             }
         }
-        for socket in sockets.iter().filter(|path| !within(path)).filter(|path| path.exists()) {
-            if let Ok(socket) = socket.canonicalize()
-                && us.can_reach(&socket)
+        for socket in sockets.iter().filter(|path| !within(path)) {
+            if let Ok(socket) = look.canonical(socket)
+                && us.can_reach(&socket, look)
             {
                 all.add(socket, Kind::Hidden);
             }
@@ -98,30 +103,38 @@ impl Places {
     }
 
     /// A link stays one: `/bin` is one to `/usr/bin` on most systems.
-    fn system(&mut self) {
+    fn system(&mut self, look: &Look) {
         for path in SYSTEM.map(Path::new) {
-            match (path.read_link(), path.is_dir()) {
-                (Ok(to), _) => _ = self.links.insert(path.to_owned(), to),
-                (Err(_), true) => self.add(path.to_owned(), Kind::Readable),
-                (Err(_), false) => {}
+            let Ok(there) = look.found(path) else { continue };
+            if let Some(to) = there.link() {
+                self.links.insert(path.to_owned(), to.to_owned());
+            } else if there.is_folder() {
+                self.add(path.to_owned(), Kind::Readable);
             }
         }
     }
 
-    fn let_in(&mut self, confinement: &Confinement, within: &dyn Fn(&Path) -> bool) -> io::Result<()> {
+    fn let_in(
+        &mut self,
+        confinement: &Confinement,
+        within: &dyn Fn(&Path) -> bool,
+        look: &Look,
+    ) -> io::Result<()> {
         for given in &confinement.readable {
-            if let Some((at, from)) = found(given)?.filter(|(at, _)| !within(at)) {
+            if let Some((at, from)) = found(given, look)?.filter(|(at, _)| !within(at)) {
                 self.seen(at, from, Kind::Readable);
             }
         }
         for cache in &confinement.caches {
-            if let Some((at, from)) = found(&cache.at)?.filter(|(at, from)| !within(at) && from.is_dir()) {
+            if let Some((at, from)) =
+                found(&cache.at, look)?.filter(|(at, from)| !within(at) && look.is_folder(from))
+            {
                 self.above.insert(at.clone(), cache.above.clone());
                 self.seen(at, from, Kind::Cache);
             }
         }
         for own in &confinement.own {
-            let at = own.at.canonicalize().unwrap_or_else(|_| own.at.clone());
+            let at = look.canonical(&own.at).unwrap_or_else(|_| own.at.clone());
             // What is writable there is the person's, and all that is below.
             if within(&at) {
                 continue;
@@ -129,7 +142,7 @@ impl Places {
             if at != own.at {
                 self.links.insert(own.at.clone(), at.clone());
             }
-            self.seen(at, named(own.from.canonicalize(), &own.from)?, Kind::Own);
+            self.seen(at, named(look.canonical(&own.from), &own.from)?, Kind::Own);
         }
         Ok(())
     }
@@ -162,11 +175,11 @@ impl Places {
     ///
     /// # Errors
     /// It is in the place of a folder that the agent works in.
-    pub(super) fn leave_out_what_is_replaced(&mut self) -> io::Result<()> {
+    pub(super) fn leave_out_what_is_replaced(&mut self, look: &Look) -> io::Result<()> {
         let mut replaced = Vec::new();
         for (path, kind) in &self.kinds {
             let Some((base, below)) = self.in_own(path).filter(|_| *kind != Kind::Hidden) else { continue };
-            if is_free(&base, below) {
+            if is_free(&base, below, look) {
                 continue;
             }
             if !matches!(kind, Kind::Readable | Kind::Cache) {
@@ -211,13 +224,13 @@ pub(super) fn below_own(places: &Places, path: &Path, is_folder: bool) -> Option
 }
 
 /// Whether there is nothing at that path below a folder, or folders all the way (and a file at its end).
-fn is_free(base: &Path, below: &Path) -> bool {
+fn is_free(base: &Path, below: &Path, look: &Look) -> bool {
     let mut at = base.to_owned();
     let mut rest = below.components().peekable();
     while let Some(part) = rest.next() {
         at.push(part);
-        match at.symlink_metadata() {
-            Ok(found) if found.is_dir() || found.is_file() && rest.peek().is_none() => {}
+        match look.found(&at) {
+            Ok(found) if found.is_folder() || found.is_file() && rest.peek().is_none() => {}
             Ok(_) => return false,
             Err(error) => return error.kind() == io::ErrorKind::NotFound,
         }
@@ -226,9 +239,9 @@ fn is_free(base: &Path, below: &Path) -> bool {
 }
 
 /// What is to be seen under a name: the name, with no link above it, and what it leads to.
-fn found(given: &Path) -> io::Result<Option<(PathBuf, PathBuf)>> {
+fn found(given: &Path, look: &Look) -> io::Result<Option<(PathBuf, PathBuf)>> {
     let (Some(parent), Some(name)) = (given.parent(), given.file_name()) else { return Ok(None) };
-    match (given.canonicalize(), parent.canonicalize()) {
+    match (look.canonical(given), look.canonical(parent)) {
         (Ok(from), Ok(parent)) => Ok(Some((parent.join(name), from))),
         (Err(error), _) | (_, Err(error)) => match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied => {
@@ -241,22 +254,19 @@ fn found(given: &Path) -> io::Result<Option<(PathBuf, PathBuf)>> {
 
 /// Looks for a place. Below a writable one no link may lead to it: who can replace the link
 /// has a protected place without protection.
-fn locate(path: &Path, writable: &[(&Path, PathBuf)]) -> io::Result<Presence> {
+fn locate(path: &Path, writable: &[(&Path, PathBuf)], look: &Look) -> io::Result<Presence> {
     let above = writable
         .iter()
         .flat_map(|(given, canonical)| [(*given, canonical), (canonical.as_path(), canonical)]);
     let nearest =
         above.filter(|(name, _)| path.starts_with(name)).max_by_key(|(name, _)| name.as_os_str().len());
-    let Some((name, base)) = nearest else { return named(locate_outside(path, writable), path) };
+    let Some((name, base)) = nearest else { return named(locate_outside(path, writable, look), path) };
     let mut at = base.clone();
     for part in path.strip_prefix(name).unwrap_or(Path::new("")).components() {
         let Component::Normal(part) = part else { return Err(error(path, "it is not a plain path")) };
         at.push(part);
-        // Asked twice: another command's may be put or removed in between.
-        let stands = stands_at(&at);
-        match at.symlink_metadata() {
-            _ if stands || stands_at(&at) => return Ok(Presence::Missing(at)),
-            Ok(found) if found.is_symlink() => {
+        match look.found(&at) {
+            Ok(found) if found.link().is_some() => {
                 let why = format!(
                     "{} is a link inside a folder that can be written; put what it leads to in its place",
                     at.display()
@@ -271,10 +281,10 @@ fn locate(path: &Path, writable: &[(&Path, PathBuf)]) -> io::Result<Presence> {
     Ok(Presence::There(at))
 }
 
-fn locate_outside(path: &Path, writable: &[(&Path, PathBuf)]) -> io::Result<Presence> {
+fn locate_outside(path: &Path, writable: &[(&Path, PathBuf)], look: &Look) -> io::Result<Presence> {
     let mut last: Option<&Path> = None;
     for part in path.ancestors() {
-        match part.canonicalize() {
+        match look.canonical(part) {
             Ok(canonical) => {
                 let Some(missing) = last else { return Ok(Presence::There(canonical)) };
                 let can_be_made = writable.iter().any(|(_, w)| canonical.starts_with(w));

@@ -1,10 +1,11 @@
 //! Where our user can go without any privilege, as commands do: for root that is not everywhere.
 
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use rustix::process::{getegid, geteuid, getgroups};
+
+use super::look::Look;
 
 /// Our user and groups.
 pub(super) struct Powerless {
@@ -18,11 +19,11 @@ impl Powerless {
         Ok(Self { user: geteuid().as_raw(), groups })
     }
 
-    /// Whether all folders above it can be entered. Access lists may let in more people than
+    /// Whether all folders above it, to which no link leads, can be entered. Access lists may let in more people than
     /// modes do: a mode's group bits hold for them then.
-    pub(super) fn can_reach(&self, path: &Path) -> bool {
+    pub(super) fn can_reach(&self, path: &Path, look: &Look) -> bool {
         path.ancestors().skip(1).all(|folder| {
-            folder.metadata().is_ok_and(|about| self.may_enter(about.uid(), about.gid(), about.mode()))
+            look.found(folder).is_ok_and(|found| self.may_enter(found.user, found.group, found.mode))
         })
     }
 

@@ -7,10 +7,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::fs::stat;
-
 use super::cgroup::Group;
-use super::mount_plan::{MountPlan, Step};
+use super::look::Look;
+use super::mount_plan::{Anew, MountPlan, Step};
 use super::orders::{Bounds, Orders, View};
 use super::rights::Rights;
 use super::stand_in::StandIns;
@@ -27,10 +26,31 @@ pub(crate) struct Prepared {
     pub(crate) wrapper: Option<Command>,
     pub(crate) orders: Orders,
     /// What of a held view the command has anew.
-    pub(crate) anew: Vec<Step>,
+    pub(crate) anew: Anew,
     pub(crate) ground: Ground,
     /// Kept until nothing of the command is alive.
     pub(crate) stand_ins: StandIns,
+}
+
+/// What was decided for a command, and may hold for the next one of that agent.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// What it was decided by.
+    confinement: Confinement,
+    sockets: Vec<PathBuf>,
+    look: Look,
+    view: View,
+    anew: Anew,
+    ground: Ground,
+    rights: Rights,
+    stand_ins: Vec<PathBuf>,
+}
+
+impl Kept {
+    /// Whether the same would be decided now.
+    fn holds(&self, confinement: &Confinement, sockets: &[PathBuf]) -> bool {
+        self.confinement == *confinement && self.sockets == sockets && self.look.is_still_true()
+    }
 }
 
 /// What a view stands on. A view that stands on the same can be used again.
@@ -45,10 +65,11 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    fn of(confinement: &Confinement, plan: &MountPlan) -> Self {
+    fn of(confinement: &Confinement, plan: &MountPlan, look: &Look) -> Self {
+        let at = |from| look.canonical(from).and_then(|path| look.found(&path));
         let found = plan.steps.iter().map(|step| match step {
             Step::Bind { from, .. } | Step::Overlay { lower: from, .. } => {
-                stat(from).ok().map(|found| (found.st_dev, found.st_ino))
+                at(from).ok().map(|found| (found.device, found.inode))
             }
             _ => None,
         });
@@ -57,11 +78,16 @@ impl Ground {
 }
 
 impl Sandbox {
-    /// Looks at the places of a confinement as they are now.
+    /// Looks at the places of a confinement as they are now. `kept` is of the same agent.
     ///
     /// # Errors
     /// What keeps the sandbox from being built. Nothing may be run then.
-    pub(crate) fn prepare(&self, confinement: Option<&Confinement>, folder: &Path) -> io::Result<Prepared> {
+    pub(crate) fn prepare(
+        &self,
+        confinement: Option<&Confinement>,
+        folder: &Path,
+        kept: &mut Option<Kept>,
+    ) -> io::Result<Prepared> {
         let mut prepared = Prepared { orders: self.orders(), ..Prepared::default() };
         if self.engine == Engine::Nobody {
             return Ok(prepared);
@@ -69,29 +95,19 @@ impl Sandbox {
         let confinement = confinement.ok_or_else(|| {
             io::Error::other("nobody said what the command may touch, which is a bug in midturn")
         })?;
-        // Without namespaces commands can make no Unix socket, or, where Landlock governs those, connect
-        // to none outside what they can write: nothing has to be hidden then, least of all in folders of
-        // other users.
-        let sockets = if self.engine.has_no_namespaces() { Vec::new() } else { sockets() };
-        let mut plan = MountPlan::new(confinement, &sockets, self.wanted.limits.in_memory())?;
         // Bubblewrap has taken them away already.
         prepared.orders.no_privileges = self.engine != Engine::Bubblewrap;
         match &self.engine {
+            // Commands can make no Unix socket, or, where Landlock governs those, connect to none outside what they
+            // can write: nothing has to be hidden then, least of all in folders of other users. Nor are
+            // there mounts for which something would have to stand in.
             Engine::Landlock(Supervision::Subreaper) => {
-                // There are no mounts for which something would have to stand in.
+                let plan = self.plan(confinement, &[], &Look::default())?;
                 prepared.orders.rights = Some(Rights::without_a_view(&plan.kinds)?);
             }
-            Engine::Landlock(_) => {
-                prepared.stand_ins = StandIns::put(&plan.stand_ins)?;
-                prepared.anew = plan.anew();
-                prepared.ground = Ground::of(confinement, &plan);
-                // The devices that we make in a view can be written too.
-                plan.writable.push("/dev".into());
-                prepared.orders.rights = Some(Rights { read: vec!["/".into()], write: plan.writable });
-                let network_off = !self.is_open();
-                prepared.orders.view = Some(View { steps: plan.steps, network_off, way_out: None });
-            }
+            Engine::Landlock(_) => self.view(confinement, kept, &mut prepared)?,
             Engine::Bubblewrap => {
+                let plan = self.plan(confinement, &sockets(), &Look::default())?;
                 prepared.orders.rights = self.abilities.scopes.then(Rights::default);
                 // Asked each time: another session may work by now in the folder that it is in.
                 let program = programs::find(Program::Bubblewrap).map_err(io::Error::other)?;
@@ -99,11 +115,48 @@ impl Sandbox {
                 bubblewrap.args(bubblewrap::arguments(&plan.steps, folder, self.is_open()));
                 prepared.wrapper = Some(bubblewrap);
                 make_all(&plan.folders)?;
-                prepared.stand_ins = StandIns::put(&plan.stand_ins)?;
+                prepared.stand_ins = StandIns::put(&plan.stand_ins, confinement.lingers)?;
             }
             Engine::Nobody => {}
         }
         Ok(prepared)
+    }
+
+    fn plan(&self, confinement: &Confinement, sockets: &[PathBuf], look: &Look) -> io::Result<MountPlan> {
+        MountPlan::new(confinement, sockets, self.wanted.limits.in_memory(), look)
+    }
+
+    /// A view that an anchor makes and holds.
+    fn view(
+        &self,
+        confinement: &Confinement,
+        kept: &mut Option<Kept>,
+        prepared: &mut Prepared,
+    ) -> io::Result<()> {
+        let sockets = sockets();
+        let kept = match kept.take().filter(|kept| kept.holds(confinement, &sockets)) {
+            Some(holds) => kept.insert(holds),
+            None => kept.insert(self.decide(confinement, sockets)?),
+        };
+        prepared.stand_ins = StandIns::put(&kept.stand_ins, confinement.lingers)?;
+        prepared.anew = kept.anew.clone();
+        prepared.ground = kept.ground.clone();
+        prepared.orders.rights = Some(kept.rights.clone());
+        prepared.orders.view = Some(kept.view.clone());
+        Ok(())
+    }
+
+    fn decide(&self, confinement: &Confinement, sockets: Vec<PathBuf>) -> io::Result<Kept> {
+        let look = Look::default();
+        let mut plan = self.plan(confinement, &sockets, &look)?;
+        let anew = plan.anew();
+        let ground = Ground::of(confinement, &plan, &look);
+        // The devices that we make in a view can be written too.
+        plan.writable.push("/dev".into());
+        let rights = Rights { read: vec!["/".into()], write: plan.writable };
+        let view = View { steps: plan.steps, network_off: !self.is_open(), way_out: None };
+        let (confinement, stand_ins) = (confinement.clone(), plan.stand_ins);
+        Ok(Kept { confinement, sockets, look, view, anew, ground, rights, stand_ins })
     }
 
     /// A cgroup for a command, where there are any.

@@ -11,7 +11,7 @@ use super::rights::Abilities;
 use super::seccomp::{Around, Filter, Sockets, filter};
 use super::{Confinement, Engine, InForce, LimitsBy, NetworkState, NoSandbox, Sandbox, Tier, Wanted};
 use crate::network::Network;
-use crate::process::{Command, ExitStatus, Supervision, Supervisor};
+use crate::process::{Command, ExitStatus, Streams, Supervision, Supervisor};
 use crate::programs::{self, Program};
 
 /// A sandbox in which `true` takes longer is none.
@@ -107,6 +107,7 @@ impl Sandbox {
             timeout: PATIENCE,
             confinement: Some(Arc::new(confinement)),
             gate: None,
+            streams: Streams::default(),
         };
         let supervisor = Supervisor::with_program(program).sandbox(self.clone());
         let mut said = Vec::new();

@@ -14,12 +14,12 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxAttributes, StatxFla
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
-    fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount, mount_remount,
-    move_mount, open_tree, unmount,
+    fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount, mount_bind,
+    mount_remount, move_mount, open_tree, unmount,
 };
 use rustix::process::pivot_root;
 
-use super::mount_plan::Step;
+use super::mount_plan::{Anew, Step};
 use super::orders::View;
 use super::rights::DEVICES;
 use super::upper::{changed, work};
@@ -70,22 +70,24 @@ pub(crate) fn make(view: &View) -> io::Result<()> {
 ///
 /// # Errors
 /// The first step that fails. Nothing may be run then.
-pub(crate) fn renew(anew: &[Step]) -> io::Result<()> {
+pub(crate) fn renew(anew: &Anew) -> io::Result<()> {
     let at = Path::new(PROCESSES);
     // Where none can be seen the system lets nobody make one, so the old one goes only now.
     let processes = processes()?;
     unmount(at, UnmountFlags::DETACH).map_err(|errno| told(at, errno))?;
     put(&processes, at)?;
+    cover(&anew.covered)?;
     // What is mounted in a folder that comes to lie below another is taken along.
-    let sources: Vec<Option<Source>> = anew.iter().map(source).collect::<io::Result<_>>()?;
-    for (step, source) in anew.iter().zip(&sources) {
-        carry_out(step, source.as_ref())?;
-        if let Step::Seal { at } = step {
-            let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
-            mount_remount(at, flags, c"").map_err(|errno| told(at, errno))?;
-        }
-    }
-    Ok(())
+    let sources: Vec<Option<Source>> = anew.steps.iter().map(source).collect::<io::Result<_>>()?;
+    anew.steps.iter().zip(&sources).try_for_each(|(step, source)| carry_out(step, source.as_ref()))
+}
+
+/// The same empty folder, which can't be written, in each of these places.
+fn cover(places: &[PathBuf]) -> io::Result<()> {
+    let Some((first, others)) = places.split_first() else { return Ok(()) };
+    let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", first, "tmpfs", flags, c"mode=0755,size=4k").map_err(|errno| told(first, errno))?;
+    others.iter().try_for_each(|other| mount_bind(first, other).map_err(|errno| told(other, errno)))
 }
 
 /// The first place of these steps at which nothing is mounted any more: somebody outside has moved or replaced what

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::arguments::{noted, parse, spec, with_note};
 use crate::commands;
 use crate::context::ToolContext;
-use crate::process::{Cause, Command, Ended, ExitStatus};
+use crate::process::{Cause, Command, Ended, ExitStatus, Streams};
 use crate::sandbox::Exceeded;
 
 /// What the system says where something is read-only: by a mount, or by Landlock.
@@ -65,6 +65,7 @@ impl Bash {
             timeout: self.timeout(arguments.timeout)?,
             confinement: None,
             gate: None,
+            streams: Streams::default(),
         })
     }
 

@@ -12,13 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::git::{COMPLAINT_MAX, GitError, Left, PATIENCE, Sink, program};
 use crate::context::off_the_runtime;
-use crate::process::{Cause, Command, RunError, Supervisor};
+use crate::process::{Cause, Command, RunError, Streams, Supervisor};
 use crate::programs::Program;
 use crate::protect::head_of;
 use crate::sandbox::Confinement;
-
-/// A supervisor hands on both outputs as one: what git complains of goes to a file.
-const SCRIPT: &str = "exec 2>\"$0\" <\"$1\"; shift; exec \"$@\"";
 
 /// Runs git in a sandbox.
 #[derive(Clone, Debug)]
@@ -38,17 +35,16 @@ impl Keeper {
         take: &mut Sink<'_>,
     ) -> Result<Left, GitError> {
         let complaints = self.complaints();
-        let (shell, git) = (program(Program::Shell)?, program(Program::Git)?);
-        let input = input.unwrap_or(Path::new("/dev/null"));
-        let script = [shell.as_os_str(), "-c".as_ref(), SCRIPT.as_ref(), complaints.as_ref(), input.as_ref()];
-        let git = std::iter::once(git.into()).chain(words.iter().map(OsString::from));
+        let git = std::iter::once(program(Program::Git)?.into());
         let command = Command {
-            words: script.into_iter().map(OsString::from).chain(git).collect(),
+            words: git.chain(words.iter().map(OsString::from)).collect(),
             folder: folder.to_owned(),
             environment: environment.into(),
             timeout: PATIENCE,
             confinement: Some(self.confinement.clone()),
             gate: None,
+            // A supervisor hands on both outputs as one: what git complains of goes to a file.
+            streams: Streams { input: input.map(Path::to_owned), errors: Some(complaints.clone()) },
         };
         let enough = CancellationToken::new();
         let mut hear = |bytes: &[u8]| {

@@ -17,7 +17,7 @@ use super::copied::Copying;
 use super::worktree::Worktree;
 use crate::commands;
 use crate::context::{ToolContext, off_the_runtime};
-use crate::process::{Cause, Command};
+use crate::process::{Cause, Command, Streams};
 use crate::tools::bash::report;
 
 /// How much of what a setup said is told, in bytes: its end, where errors stand.
@@ -170,6 +170,7 @@ impl Wishes {
             timeout: self.setup_time,
             confinement: None,
             gate: None,
+            streams: Streams::default(),
         };
         let done = commands::run(context, command, cancel, output).await;
         let done = done.map_err(|error| {

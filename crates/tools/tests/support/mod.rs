@@ -25,7 +25,7 @@ use midturn_core::rules::approval::Unread;
 use midturn_core::rules::conversation::ToolUse;
 use midturn_core::rules::id::{AgentName, CallId, SessionId};
 use midturn_tools::Limits;
-use midturn_tools::process::{Command, SUPERVISE, Supervision, Supervisor};
+use midturn_tools::process::{Command, SUPERVISE, Streams, Supervision, Supervisor};
 use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -193,6 +193,7 @@ pub(crate) fn shell(text: &str, mark: &Mark) -> Command {
         timeout: Duration::from_secs(600),
         confinement: None,
         gate: None,
+        streams: Streams::default(),
     }
 }
 

@@ -147,8 +147,9 @@ fn spare(told: &str) -> u64 {
 
 /// Whether a command has made this file, which is then taken away.
 pub(super) fn was_made(path: &Path) -> bool {
-    // Not gone through, should it be a link; what isn't there can't be removed.
-    let is_there = path.symlink_metadata().is_ok();
+    // Not gone through, should it be a link; what isn't there can't be removed; and a folder stands in for a file that
+    // nobody is to make.
+    let is_there = path.symlink_metadata().is_ok_and(|found| !found.is_dir());
     is_there && (fs::remove_file(path).is_ok() || path.symlink_metadata().is_ok())
 }
 

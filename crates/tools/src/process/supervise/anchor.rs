@@ -14,7 +14,7 @@ use nix::sys::signal::Signal;
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::fork::{fork, fork_into};
+use super::fork::{Alone, fork, fork_into};
 use super::serve::serve;
 use super::{Supervision, control, loopback, namespace, own_session, start};
 use crate::process::wire::{Built, LaunchOrder, Message, Report, Setting, encode};
@@ -22,11 +22,11 @@ use crate::sandbox::orders::{Orders, View};
 use crate::sandbox::view;
 
 /// Forks an anchor for each socket that it is sent, and answers with a hold on it. `Some`: this is one, with its socket.
-pub(super) fn seed() -> io::Result<Option<UnixStream>> {
+pub(super) fn seed(alone: Alone) -> io::Result<Option<UnixStream>> {
     let control = UnixStream::from(OwnedFd::from(control()?));
     serve(&control, |message| {
         let socket = one(message)?;
-        match fork()? {
+        match fork(alone)? {
             None => Ok(Some(UnixStream::from(socket))),
             Some(child) => answer(&control, child.as_raw()).map(|()| None),
         }
@@ -35,7 +35,7 @@ pub(super) fn seed() -> io::Result<Option<UnixStream>> {
 
 /// Makes what is asked for, and forks process 1 of a command for each control socket and output that it is sent.
 /// `Some`: this is one.
-pub(super) fn hold(socket: UnixStream) -> io::Result<Option<First>> {
+pub(super) fn hold(alone: Alone, socket: UnixStream) -> io::Result<Option<First>> {
     nothing_inherited()?;
     let Some(Message { bytes, .. }) = Message::receive(&socket)? else { return Ok(None) };
     let setting: Setting = serde_json::from_slice(&bytes)?;
@@ -50,7 +50,7 @@ pub(super) fn hold(socket: UnixStream) -> io::Result<Option<First>> {
     let forked = serve(&socket, |message| {
         let mut carried = message.carried.into_iter();
         let (Some(control), Some(output)) = (carried.next(), carried.next()) else { return Err(wrong()) };
-        match fork_into(of_a_command(&setting)) {
+        match fork_into(alone, of_a_command(&setting)) {
             Ok(None) => Ok(Some((control, output))),
             Ok(Some(child)) => answer(&socket, child.as_raw()).map(|()| None),
             // Said by what is not answered with.

@@ -28,6 +28,7 @@ use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
 use self::anchor::First;
+use self::fork::{Alone, inherit_nothing};
 use self::tree::Tree;
 use super::wire::{LaunchOrder, Report, Role, Setting};
 use crate::sandbox::orders::Orders;
@@ -87,13 +88,15 @@ pub fn supervise_main() -> ExitCode {
 }
 
 fn supervise() -> io::Result<()> {
+    let alone = Alone::check()?;
+    inherit_nothing()?;
     own_session()?;
     match Role::receive(&control()?)? {
-        Role::Supervisor(of_command) => executed(&of_command.0, &of_command.1),
+        Role::Supervisor(of_command) => executed(alone, &of_command.0, &of_command.1),
         Role::Seed => {
-            let Some(anchor) = anchor::seed()? else { return Ok(()) };
-            let Some(first) = anchor::hold(anchor)? else { return Ok(()) };
-            forked(first)
+            let Some(anchor) = anchor::seed(alone)? else { return Ok(()) };
+            let Some(first) = anchor::hold(alone, anchor)? else { return Ok(()) };
+            forked(alone, first)
         }
     }
 }
@@ -108,13 +111,13 @@ fn own_session() -> io::Result<()> {
 }
 
 /// One that was executed for its command, which has come with it.
-fn executed(setting: &Setting, order: &LaunchOrder) -> io::Result<()> {
+fn executed(alone: Alone, setting: &Setting, order: &LaunchOrder) -> io::Result<()> {
     if setting.supervision == Supervision::Inside {
         // The program came in through standard output: there is no safer way past bubblewrap.
         rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     }
     let Ok(tree) = contain(setting.supervision) else { return say(Report::Unavailable) };
-    watch(tree, &setting.sandbox, order)
+    watch(alone, tree, &setting.sandbox, order)
 }
 
 fn contain(supervision: Supervision) -> io::Result<Tree> {
@@ -129,18 +132,18 @@ fn contain(supervision: Supervision) -> io::Result<Tree> {
 }
 
 /// Process 1, forked by its anchor.
-fn forked(first: First) -> io::Result<()> {
+fn forked(alone: Alone, first: First) -> io::Result<()> {
     let orders = first.settle()?;
     let order = LaunchOrder::receive(&control()?)?;
     match anchor::enter(&orders, &order) {
-        Ok(()) => watch(Tree::Namespace, &orders, &order),
+        Ok(()) => watch(alone, Tree::Namespace, &orders, &order),
         Err(report) => say(report),
     }
 }
 
-fn watch(tree: Tree, orders: &Orders, order: &LaunchOrder) -> io::Result<()> {
+fn watch(alone: Alone, tree: Tree, orders: &Orders, order: &LaunchOrder) -> io::Result<()> {
     let signals = watch::block_signals()?;
-    let report = match start::start(orders, order) {
+    let report = match start::start(alone, orders, order) {
         Ok(command) => {
             watch::Watch::new(tree, command, order.grace, &orders.bounds).until_none_is_left(&signals)?
         }

@@ -1,59 +1,71 @@
 //! Starts the command: a process that locks itself up and becomes it.
 
-use std::ffi::OsString;
-use std::io::{self, PipeWriter, Read as _, Write as _};
+use std::fs::File;
+use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
+use rustix::io::Errno;
 
-use super::fork::{fork, inherit_nothing};
+use super::fork::{Alone, fork_to_execute, hear_all_signals};
+use crate::process::Streams;
 use crate::process::wire::{LaunchOrder, Report};
 use crate::sandbox::lock::lock;
 use crate::sandbox::orders::Orders;
 
+/// The status of a process that could not become the command. It has said why.
+const NOT_STARTED: u8 = 126;
+
 /// A group of its own (so that `kill 0` spares the supervisor), nothing to read, every signal
 /// as the system sets it.
-pub(super) fn start(orders: &Orders, order: &LaunchOrder) -> Result<Pid, Report> {
-    try_start(orders, order).unwrap_or_else(|error| Err(not_started(&error)))
+pub(super) fn start(alone: Alone, orders: &Orders, order: &LaunchOrder) -> Result<Pid, Report> {
+    let mut failure = None;
+    // What locks a process up is done by that process.
+    let child = fork_to_execute(alone, || {
+        failure = Some(become_command(orders, order));
+        NOT_STARTED
+    });
+    let child = child.map_err(|error| not_started(&error))?;
+    let Some(failure) = failure else { return Ok(child) };
+    waitpid(child, None).map_err(|errno| not_started(&errno.into()))?;
+    Err(failure)
 }
 
-/// Forks, since what locks a process up is done by that process.
-fn try_start(orders: &Orders, order: &LaunchOrder) -> io::Result<Result<Pid, Report>> {
-    let (mut failure, tell) = io::pipe()?;
-    let Some(child) = fork()? else { become_command(orders, order, tell) };
-    drop(tell);
-    // It ends when a program is executed: until then the child has the pipe, and tells.
-    let mut told = Vec::new();
-    let _cut = failure.read_to_end(&mut told);
-    let Ok(report) = serde_json::from_slice(&told) else { return Ok(Ok(child)) };
-    waitpid(child, None)?;
-    Ok(Err(report))
-}
-
-fn become_command(orders: &Orders, order: &LaunchOrder, mut tell: PipeWriter) -> ! {
-    let report = match prepare(orders, order) {
-        Ok(()) => not_started(&execute(&order.words, &order.environment)),
+/// Why it didn't.
+fn become_command(orders: &Orders, order: &LaunchOrder) -> Report {
+    match prepare(orders, order) {
+        Ok(()) => not_started(&execute(order)),
         Err(why) => Report::NotLocked(why),
-    };
-    // If it can't be told, the command's status says that something went wrong.
-    let _untold = report.line().and_then(|line| tell.write_all(&line));
-    std::process::exit(126)
+    }
 }
 
 fn prepare(orders: &Orders, order: &LaunchOrder) -> Result<(), String> {
     let own_group = nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(io::Error::from);
-    let alone = own_group.and_then(|()| inherit_nothing());
+    let alone = own_group.and_then(|()| hear_all_signals());
     alone.map_err(|e| format!("privileges could not be given up: {e}"))?;
     lock(orders, &order.doors)
 }
 
 /// Becomes the command. Returns only when that fails.
-fn execute(words: &[OsString], environment: &[(OsString, OsString)]) -> io::Error {
-    let Some((program, arguments)) = words.split_first() else { return rustix::io::Errno::INVAL.into() };
-    let environment = environment.iter().map(|(name, value)| (name, value));
-    Command::new(program).args(arguments).env_clear().envs(environment).stdin(Stdio::null()).exec()
+fn execute(order: &LaunchOrder) -> io::Error {
+    let Some((program, arguments)) = order.words.split_first() else { return Errno::INVAL.into() };
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(order.environment.iter().map(|(name, value)| (name, value)));
+    match redirect(&mut command, &order.streams) {
+        Ok(()) => command.exec(),
+        Err(error) => error,
+    }
+}
+
+fn redirect(command: &mut Command, streams: &Streams) -> io::Result<()> {
+    let input = streams.input.as_ref().map(File::open).transpose()?;
+    command.stdin(input.map_or_else(Stdio::null, Stdio::from));
+    if let Some(errors) = &streams.errors {
+        command.stderr(File::create_new(errors)?);
+    }
+    Ok(())
 }
 
 pub(super) fn not_started(error: &io::Error) -> Report {

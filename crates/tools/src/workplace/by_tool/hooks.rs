@@ -15,7 +15,7 @@ use super::{ByTool, NoCommit, refused};
 use crate::commands;
 use crate::confined::private_folder;
 use crate::context::{ToolContext, off_the_runtime};
-use crate::process::{Cause, Command, Ended, ExitStatus};
+use crate::process::{Cause, Command, Ended, ExitStatus, Streams};
 use crate::protect::head_of;
 use crate::workplace::git::GitError;
 use crate::workplace::snapshot::copy;
@@ -126,6 +126,7 @@ impl Hooks<'_> {
             timeout: self.context.limits.timeout_max,
             confinement: None,
             gate: None,
+            streams: Streams::default(),
         };
         let done = commands::run(self.context, command, &self.call.cancel, &*self.call.output).await;
         let done = done.map_err(GitError::from)?;
