@@ -5,6 +5,7 @@
 
 mod apart;
 mod back;
+mod borrowed;
 mod by_tool;
 mod commit;
 mod confine;
@@ -61,7 +62,7 @@ use self::layout::RepositoryLayout;
 use self::record::{Record, Records};
 use self::surroundings::WayOut;
 use self::undo::Recorder;
-use self::worktree::{Again, FolderState, NoWorktree, Repository, Worktree};
+use self::worktree::{Again, Begun, FolderState, NoWorktree, Repository, Worktree};
 use crate::confined::Confined;
 use crate::context::{Limits, ToolContext, off_the_runtime};
 use crate::mark::{Mark, Purpose};
@@ -325,12 +326,12 @@ impl GitWorkplace {
                 Again::Lost(why) => notes.extend(why.map(|why| format!("{agent} started over: {why}"))),
             }
         }
-        let head = repository.head().await?;
-        let (worktree, record) = {
+        let Begun { worktree, record, found } = {
             let _one_at_a_time = self.making.lock().await;
-            repository.begin(agent, &head).await?
+            repository.begin(agent).await?
         };
-        match tokio::try_join!(repository.dirty(&head), worktree.make(&head)) {
+        let head = &worktree.start;
+        match tokio::try_join!(repository.dirty(head), worktree.make(head, &found.refs)) {
             Ok((dirty, ())) => notes.extend(dirty),
             Err(error) => {
                 repository.forget(&worktree).await;

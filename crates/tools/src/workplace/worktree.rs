@@ -1,11 +1,11 @@
 //! A worktree and a branch of its own for an agent: from HEAD, or found again.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use midturn_core::rules::id::{AgentName, SessionId};
 
+use super::borrowed::Found;
 use super::folders::SessionFolders;
 use super::git::{Git, GitError, parts};
 use super::keeper::Keeper;
@@ -93,6 +93,13 @@ pub(super) enum FolderState {
     Broken,
     /// It isn't there.
     Gone,
+}
+
+/// A worktree that is about to be made, and what the project had when it began.
+pub(super) struct Begun {
+    pub(super) worktree: Worktree,
+    pub(super) record: Record,
+    pub(super) found: Found,
 }
 
 /// What became of a worktree that was looked for.
@@ -232,19 +239,20 @@ impl Repository {
 
     /// Takes a name for a worktree, the agent's own, and the branch `midturn/SESSION/NAME`. If either is
     /// left over from before, a number is added to both: what is in them is somebody's work.
-    pub(super) async fn begin(
-        &self,
-        agent: &AgentName,
-        start: &str,
-    ) -> Result<(Worktree, Record), NoWorktree> {
+    pub(super) async fn begin(&self, agent: &AgentName) -> Result<Begun, NoWorktree> {
         let mut error = None;
         for _ in 0..LOOKS {
-            let (name, branch) = self.free_name(agent.as_str()).await?;
+            let found = self.look().await?;
+            let start = found.head()?;
+            let (name, branch) = self.free_name(agent.as_str(), &found)?;
             let record = self.records.begin(agent, &name, &branch, start);
             // First, so that what is half made when we are killed is known as ours.
             self.records.save(&record).map_err(not_remembered)?;
-            match self.pin(&reference(&branch), start).await {
-                Ok(()) => return Ok((self.worktree(&record).map_err(not_made)?, record)),
+            match self.pin(&found, Some((&reference(&branch), start))).await {
+                Ok(()) => {
+                    let worktree = self.worktree(&record).map_err(not_made)?;
+                    return Ok(Begun { worktree, record, found });
+                }
                 Err(failed) => error = Some(failed),
             }
         }
@@ -290,7 +298,9 @@ impl Repository {
         }
         // One that was only half made, in which nobody has worked.
         remove_if_there(&worktree.top).map_err(not_made)?;
-        worktree.make(&tip).await?;
+        let found = self.look().await?;
+        self.pin(&found, None).await?;
+        worktree.make(&tip, &found.refs).await?;
         let was_made = record.made;
         self.made(record)?;
         Ok(Again::Found(worktree.into(), was_made.then_some(REBUILT)))
@@ -309,18 +319,14 @@ impl Repository {
         Ok(record)
     }
 
-    async fn free_name(&self, agent: &str) -> Result<(String, String), NoWorktree> {
-        let git = self.git();
+    fn free_name(&self, agent: &str, found: &Found) -> Result<(String, String), NoWorktree> {
         let branches = format!("midturn/{}", part_of_branch(&self.records.session));
-        let all = format!("{}/", reference(&branches));
-        let taken = git.bytes(&["for-each-ref", "--format=%(refname)%00", &all]).await?;
-        let taken: HashSet<_> = parts(&taken).map(|part| part.trim_ascii().to_vec()).collect();
         for n in 1..=NAMES_TRIED {
             // No agent's name has a dot, so no other agent wants this one.
             let name = if n == 1 { agent.to_owned() } else { format!("{agent}.{n}") };
             let branch = format!("{branches}/{name}");
             let path = self.records.folder.join(&name);
-            if !taken.contains(reference(&branch).as_bytes()) && path.symlink_metadata().is_err() {
+            if !found.has(&reference(&branch)) && path.symlink_metadata().is_err() {
                 return Ok((name, branch));
             }
         }
