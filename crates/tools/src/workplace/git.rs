@@ -211,6 +211,14 @@ impl<'a> Git<'a> {
         self
     }
 
+    /// That writes into the index what it learns of files' times, if nobody else is at work there.
+    pub(super) fn noting_times(mut self) -> Self {
+        const LOCKS: &str = "GIT_OPTIONAL_LOCKS";
+        // Of two of a name programs take one or the other.
+        self.environment.retain(|(name, _)| name != LOCKS);
+        self.with(LOCKS, "1")
+    }
+
     /// That reads a file, which has to be where it can see it.
     pub(super) fn fed(mut self, file: PathBuf) -> Self {
         self.input = Some(file);

@@ -30,6 +30,7 @@ mod remains;
 mod settle;
 mod snapshot;
 mod stage;
+mod status;
 mod submodules;
 mod surroundings;
 mod told;

@@ -8,9 +8,10 @@ use midturn_core::rules::id::AgentName;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::git::{Git, parts};
+use super::git::Git;
 use super::ready::{MadeReady, Wishes};
 use super::record::Record;
+use super::status::Status;
 use super::told::{self, Facts, Standing};
 use super::worktree::Worktree;
 use super::{GitWorkplace, Opened, layout};
@@ -134,74 +135,8 @@ async fn in_worktree(worktree: &Worktree) -> Standing {
     Standing::Apart { branch: worktree.branch.clone(), start: worktree.start.clone(), changed }
 }
 
-/// What git says of a work tree.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Status {
-    /// `None`: there is no commit yet.
-    head: Option<String>,
-    /// `None`: HEAD is on none.
-    branch: Option<String>,
-    /// How many files have changed.
-    changed: usize,
-}
-
 /// `None`: git doesn't say, or takes too long.
 async fn status(git: &Git<'_>, but: Option<&str>) -> Option<Status> {
-    let mut words = vec![
-        "status",
-        "--porcelain=v2",
-        "--branch",
-        "-z",
-        "--untracked-files=normal",
-        "--no-renames",
-        "--",
-        ":/",
-    ];
-    words.extend(but);
-    let answer = timeout(PATIENCE, git.bytes(&words)).await.ok()?.ok()?;
-    Some(read(&answer))
-}
-
-fn read(answer: &[u8]) -> Status {
-    let mut status = Status::default();
-    for part in parts(answer) {
-        let line = String::from_utf8_lossy(part);
-        match line.strip_prefix("# ") {
-            None => status.changed += 1,
-            Some(head) => match head.split_once(' ') {
-                Some(("branch.oid", commit)) => status.head = named(commit),
-                Some(("branch.head", branch)) => status.branch = named(branch),
-                _ => {}
-            },
-        }
-    }
-    status
-}
-
-/// In brackets git says that there is none: no branch of a person's is called so.
-fn named(text: &str) -> Option<String> {
-    let is_none = text == "(initial)" || text == "(detached)";
-    (!is_none).then(|| text.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn where_head_is_and_how_much_has_changed_is_read_from_one_answer() {
-        for (answer, head, branch, changed) in [
-            ("# branch.oid abc\0# branch.head main\0", Some("abc"), Some("main"), 0),
-            ("# branch.oid (initial)\0# branch.head main\0? a b\0", None, Some("main"), 1),
-            (
-                "# branch.oid abc\0# branch.head (detached)\0# branch.ab +0 -0\x001 .M N... x\0u UU y\0",
-                Some("abc"),
-                None,
-                2,
-            ),
-        ] {
-            let [head, branch] = [head, branch].map(|name| name.map(str::to_owned));
-            assert_eq!(read(answer.as_bytes()), Status { head, branch, changed }, "{answer:?}");
-        }
-    }
+    let paths: Vec<_> = std::iter::once(":/").chain(but).collect();
+    timeout(PATIENCE, Status::of(git, "normal", &paths)).await.ok()?.ok()
 }

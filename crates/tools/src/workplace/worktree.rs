@@ -220,8 +220,16 @@ impl Repository {
 
     /// What a worktree that starts from HEAD will not have, in words. `None`: nothing.
     pub(super) async fn dirty(&self, head: &str) -> Result<Option<String>, GitError> {
-        let mut words =
-            vec!["status", "--porcelain=v1", "-z", "--untracked-files=normal", "--no-renames", "--", "."];
+        let mut words = vec![
+            "status",
+            "--porcelain=v1",
+            "-z",
+            "--untracked-files=normal",
+            "--no-renames",
+            "--ignore-submodules=dirty",
+            "--",
+            ".",
+        ];
         let ours =
             self.state.strip_prefix(&self.layout.top).map(|state| format!(":(exclude){}", state.display()));
         if let Ok(ours) = &ours {
