@@ -4,11 +4,19 @@
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::sync::OnceCell;
 
 use super::back::BY_US;
 use super::git::GitError;
+use super::snapshot::Scratch;
 use super::worktree::{NoWorktree, Repository, part_of_branch};
+
+/// How much all tags with a text may be, in bytes.
+const TAGS_MAX: u64 = 256 << 20;
 
 /// A ref of the project's.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,7 +44,7 @@ impl Ref {
 }
 
 /// What the project had at one moment.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Found {
     /// Its branches, tags and what it knows of other repositories, as far as there are commits to them: one
     /// that is damaged keeps no agent from the others.
@@ -47,6 +55,10 @@ pub(super) struct Found {
     /// The files of that commit.
     tree: Option<String>,
     pin: Option<Pin>,
+    /// Whether all of it is pinned by now.
+    is_pinned: AtomicBool,
+    /// Where there is a pack of all tags with a text, if there are any.
+    tags: OnceCell<Option<Packed>>,
 }
 
 /// What holds the project's commits for the agents of a session: a commit whose parents they are.
@@ -54,6 +66,13 @@ pub(super) struct Found {
 struct Pin {
     commit: String,
     parents: HashSet<String>,
+}
+
+/// A pack in a folder of its own, as long as it is held.
+#[derive(Debug)]
+struct Packed {
+    folder: PathBuf,
+    _scratch: Scratch,
 }
 
 impl Found {
@@ -69,6 +88,9 @@ impl Found {
 
     /// The commits that have to be held, and that no pin holds yet.
     fn unpinned(&self) -> Option<BTreeSet<&str>> {
+        if self.is_pinned.load(Ordering::Relaxed) {
+            return None;
+        }
         let commits: BTreeSet<_> = self.refs.iter().map(Ref::commit).chain(self.head.as_deref()).collect();
         let is_held = |pin: &Pin| commits.iter().all(|commit| pin.parents.contains(*commit));
         (!self.pin.as_ref().is_some_and(is_held)).then_some(commits)
@@ -95,7 +117,7 @@ impl Repository {
         let pin = answers.next_with_content().map(|(commit, text)| Pin { commit, parents: parents(text) });
         let refs = listed.lines().filter_map(|line| Ref::read(line, answers.next().as_deref())).collect();
         let names = listed.lines().filter_map(|line| line.split('\0').next()).map(str::to_owned).collect();
-        Ok(Found { refs, names, head, tree, pin })
+        Ok(Found { refs, names, head, tree, pin, ..Found::default() })
     }
 
     /// Sees to it that the project keeps what its agents borrow, whatever is amended, deleted or cleaned up
@@ -120,7 +142,40 @@ impl Repository {
         let moves = self.file("moves", moves.as_bytes())?;
         let message = format!("{BY_US}an agent begins");
         let words = ["update-ref", "--create-reflog", "-m", &message, "--stdin"];
-        self.git().fed(moves.path().to_owned()).bytes(&words).await.map(drop)
+        self.git().fed(moves.path().to_owned()).bytes(&words).await?;
+        found.is_pinned.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// A folder with a pack of all tags with a text. `None`: there are none.
+    ///
+    /// # Errors
+    /// They are too much, too.
+    pub(super) async fn tags(&self, found: &Found) -> Result<Option<PathBuf>, GitError> {
+        let make = || async {
+            let tags = found.refs.iter().filter(|tag| tag.tagged.is_some());
+            let tags: String = tags.map(|tag| format!("{}\n", tag.object)).collect();
+            if tags.is_empty() { Ok(None) } else { self.pack(&tags).await.map(Some) }
+        };
+        let packed = found.tags.get_or_try_init(make).await?;
+        Ok(packed.as_ref().map(|packed| packed.folder.clone()))
+    }
+
+    async fn pack(&self, objects: &str) -> Result<Packed, GitError> {
+        let scratch = Scratch::of_project(self).await?;
+        let folder = scratch.objects().join("pack");
+        std::fs::create_dir(&folder)?;
+        let objects = self.file("tags", objects.as_bytes())?;
+        let git = scratch.git(&self.git().at(&folder)).fed(objects.path().to_owned());
+        git.bytes(&["pack-objects", "--quiet", "pack"]).await?;
+        let mut size = 0;
+        for file in std::fs::read_dir(&folder)? {
+            size += file?.metadata()?.len();
+        }
+        match size {
+            0..=TAGS_MAX => Ok(Packed { folder, _scratch: scratch }),
+            _ => Err(GitError::Refused(format!("its tags have more than {} MiB", TAGS_MAX >> 20))),
+        }
     }
 
     /// A commit whose parents are these. Its files are those of HEAD, which are there anyway: to whoever looks
@@ -235,6 +290,7 @@ mod tests {
                 commit: "f1".into(),
                 parents: parents.iter().map(|&parent| parent.to_owned()).collect(),
             }),
+            ..Found::default()
         };
         for (parents, is_held) in
             [(None, false), (Some(&["a1"][..]), false), (Some(&["c1", "d1", "a1"][..]), true)]

@@ -219,6 +219,11 @@ impl<'a> Git<'a> {
         self.with(LOCKS, "1")
     }
 
+    /// That runs in another folder: what it is to write there has a name that is plain then.
+    pub(super) fn at(self, folder: &'a Path) -> Self {
+        Self { folder, ..self }
+    }
+
     /// That reads a file, which has to be where it can see it.
     pub(super) fn fed(mut self, file: PathBuf) -> Self {
         self.input = Some(file);

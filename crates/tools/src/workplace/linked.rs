@@ -32,7 +32,7 @@ impl Worktree {
         let head = head.unwrap_or_else(|| format!("ref: {}", self.reference()));
         let found = self.repository.look().await?;
         self.repository.pin(&found, None).await?;
-        let new = self.new_repository(&tip, &found.refs, &head).await?;
+        let new = self.new_repository(&tip, &found, &head).await?;
         for name in REMEMBERED {
             let from = own.iter().map(|own| own.join(name));
             if let Some(content) = from.filter_map(|file| head_of(&file, FILE_MAX).ok()).next() {

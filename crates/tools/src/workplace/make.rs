@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::borrowed::Ref;
+use super::borrowed::{Found, Ref};
 use super::git::{Git, GitError};
 use super::handed_on::written;
 use super::record::SCRATCH;
@@ -29,14 +29,11 @@ const COPIED_MAX: u64 = 16 << 20;
 const HOOKS_MAX: usize = 64;
 const HOOK_MAX: u64 = 1 << 20;
 
-/// How much all tags with a text may be, in bytes.
-const TAGS_MAX: u64 = 256 << 20;
-
 impl Worktree {
     /// Makes the folder, the repository in it, and its files: all of it or, where that can't be (a full disk,
     /// say), nothing.
-    pub(super) async fn make(&self, tip: &str, refs: &[Ref]) -> Result<(), GitError> {
-        let made = self.try_to_make(tip, refs).await;
+    pub(super) async fn make(&self, tip: &str, found: &Found) -> Result<(), GitError> {
+        let made = self.try_to_make(tip, found).await;
         // What git complains of goes to the same disk: where that is full, the reason is lost.
         let made = made.map_err(|error| match free(&self.top) {
             Some(free) => {
@@ -51,19 +48,19 @@ impl Worktree {
         made
     }
 
-    async fn try_to_make(&self, tip: &str, refs: &[Ref]) -> Result<(), GitError> {
+    async fn try_to_make(&self, tip: &str, found: &Found) -> Result<(), GitError> {
         fs::create_dir(&self.top)?;
-        let new = self.new_repository(tip, refs, &format!("ref: {}", self.reference())).await?;
+        let new = self.new_repository(tip, found, &format!("ref: {}", self.reference())).await?;
         fs::rename(new.folder(), &self.own)?;
         let git = self.git().await?.setting("checkout.workers", "0");
         git.bytes(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).await.map(drop)
     }
 
-    /// A repository with these refs of the project's, that is in its place only when it is whole.
+    /// A repository with what was found in the project, that is in its place only when it is whole.
     pub(super) async fn new_repository(
         &self,
         tip: &str,
-        refs: &[Ref],
+        found: &Found,
         head: &str,
     ) -> Result<NewRepository, GitError> {
         let ours = &self.repository;
@@ -74,7 +71,7 @@ impl Worktree {
             new.init_by_git(self).await?;
         }
         let reference = self.reference();
-        let refs_and_own = refs_with(refs, &reference, tip);
+        let refs_and_own = refs_with(&found.refs, &reference, tip);
         let packed = (ours.layout.refs != "reftable").then(|| packed_refs(&refs_and_own));
         let (worktree, folder) = (self.clone(), new.folder.clone());
         let of_files = packed.map(|packed| [("HEAD", format!("{head}\n")), ("packed-refs", packed)]);
@@ -82,7 +79,7 @@ impl Worktree {
         if ours.layout.refs == "reftable" {
             new.take_refs(self, &refs_and_own, head).await?;
         }
-        new.take_tags(self, refs).await?;
+        new.take_tags(self, found).await?;
         Ok(new)
     }
 }
@@ -124,18 +121,18 @@ impl NewRepository {
 
     /// Tags with a text are objects of their own, and nothing in the project holds them once they are
     /// deleted there.
-    async fn take_tags(&self, worktree: &Worktree, refs: &[Ref]) -> Result<(), GitError> {
-        let tags: String =
-            refs.iter().filter(|tag| tag.tagged.is_some()).map(|tag| format!("{}\n", tag.object)).collect();
-        if tags.is_empty() {
-            return Ok(());
-        }
-        let repository = &worktree.repository;
-        let (tags, pack) = (repository.file("tags", tags.as_bytes())?, repository.file("pack", b"")?);
-        let git = repository.git().fed(tags.path().to_owned());
-        git.to_file(&["pack-objects", "--quiet", "--stdout"], pack.reopen()?, TAGS_MAX).await?;
-        let git = self.git(worktree).fed(pack.path().to_owned());
-        git.bytes(&["index-pack", "--stdin"]).await.map(drop)
+    async fn take_tags(&self, worktree: &Worktree, found: &Found) -> Result<(), GitError> {
+        let Some(tags) = worktree.repository.tags(found).await? else { return Ok(()) };
+        let (from, to) = (tags.to_owned(), self.folder.join("objects/pack"));
+        let copy = move || {
+            for file in fs::read_dir(from)? {
+                let file = file?;
+                // Never by a link: the agent may write in what is its own.
+                fs::copy(file.path(), to.join(file.file_name()))?;
+            }
+            Ok(())
+        };
+        Ok(off_the_runtime(copy).await.flatten()?)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Between an agent's place and its first request: a new folder is made ready, and what the agent is told of
 //! its place is found out (docs/decisions/0041).
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use midturn_core::engine::ports::OutputSink;
@@ -87,7 +88,19 @@ impl GitWorkplace {
         let sandbox = self.supervisor.in_force();
         let writable = self.reach.writable.iter().map(|path| path.display().to_string());
         let (git, shared) = match &opened.worktree {
-            Some(worktree) => (in_worktree(worktree).await, None),
+            Some(worktree) => {
+                // The first time only: then the agent is there.
+                let is_as_made = opened.is_as_made.swap(false, Ordering::Relaxed);
+                let changed = if is_as_made { Some(0) } else { changed(worktree).await };
+                (
+                    Standing::Apart {
+                        branch: worktree.branch.clone(),
+                        start: worktree.start.clone(),
+                        changed,
+                    },
+                    None,
+                )
+            }
             None => self.in_project().await,
         };
         let system = rustix::system::uname();
@@ -126,13 +139,10 @@ impl GitWorkplace {
     }
 }
 
-async fn in_worktree(worktree: &Worktree) -> Standing {
-    let changed = match worktree.git().await {
-        Ok(git) => status(&git, None).await.map(|status| status.changed),
-        // It is told when the run ends, if it still is so.
-        Err(_) => None,
-    };
-    Standing::Apart { branch: worktree.branch.clone(), start: worktree.start.clone(), changed }
+/// How many files an agent has changed. `None`: git doesn't say; it is told when the run ends, if it still is so.
+async fn changed(worktree: &Worktree) -> Option<usize> {
+    let git = worktree.git().await.ok()?;
+    status(&git, None).await.map(|status| status.changed)
 }
 
 /// `None`: git doesn't say, or takes too long.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use midturn_core::rules::id::{AgentName, SessionId};
 
@@ -11,6 +12,7 @@ use super::git::{Git, GitError, parts};
 use super::keeper::Keeper;
 use super::layout::{self, RepositoryLayout};
 use super::record::{Record, Records};
+use super::starting::Shared;
 use crate::arguments::listed;
 use crate::mark::Mark;
 use crate::process::Supervisor;
@@ -99,7 +101,7 @@ pub(super) enum FolderState {
 pub(super) struct Begun {
     pub(super) worktree: Worktree,
     pub(super) record: Record,
-    pub(super) found: Found,
+    pub(super) found: Arc<Found>,
 }
 
 /// What became of a worktree that was looked for.
@@ -219,7 +221,7 @@ impl Repository {
     }
 
     /// What a worktree that starts from HEAD will not have, in words. `None`: nothing.
-    pub(super) async fn dirty(&self, head: &str) -> Result<Option<String>, GitError> {
+    pub(super) async fn changed(&self) -> Result<Option<String>, GitError> {
         let mut words = vec![
             "status",
             "--porcelain=v1",
@@ -237,20 +239,19 @@ impl Repository {
         }
         let answer = self.git().bytes(&words).await?;
         let paths = parts(&answer).filter_map(|part| part.get(3..)).map(String::from_utf8_lossy);
-        Ok(listed(&paths.collect::<Vec<_>>()).map(|paths| {
-            format!(
-                "the worktree starts from commit {head:.12}: uncommitted changes in the project folder ({paths}) are \
-                 not in it"
-            )
-        }))
+        Ok(listed(&paths.collect::<Vec<_>>()))
     }
 
     /// Takes a name for a worktree, the agent's own, and the branch `midturn/SESSION/NAME`. If either is
     /// left over from before, a number is added to both: what is in them is somebody's work.
-    pub(super) async fn begin(&self, agent: &AgentName) -> Result<Begun, NoWorktree> {
+    pub(super) async fn begin(
+        &self,
+        agent: &AgentName,
+        (shared, mut asked): (&Shared<Arc<Found>>, Instant),
+    ) -> Result<Begun, NoWorktree> {
         let mut error = None;
         for _ in 0..LOOKS {
-            let found = self.look().await?;
+            let found = shared.since(asked, async || self.look().await.map(Arc::new)).await?;
             let start = found.head()?;
             let (name, branch) = self.free_name(agent.as_str(), &found)?;
             let record = self.records.begin(agent, &name, &branch, start);
@@ -263,6 +264,8 @@ impl Repository {
                 }
                 Err(failed) => error = Some(failed),
             }
+            // Something is there that was not found.
+            asked = Instant::now();
         }
         Err(error.map_or_else(|| NoWorktree::Failed("no name is free".to_owned()), Into::into))
     }
@@ -308,7 +311,7 @@ impl Repository {
         remove_if_there(&worktree.top).map_err(not_made)?;
         let found = self.look().await?;
         self.pin(&found, None).await?;
-        worktree.make(&tip, &found.refs).await?;
+        worktree.make(&tip, &found).await?;
         let was_made = record.made;
         self.made(record)?;
         Ok(Again::Found(worktree.into(), was_made.then_some(REBUILT)))
