@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -58,7 +59,7 @@ pub(super) struct Found {
     /// Whether all of it is pinned by now.
     is_pinned: AtomicBool,
     /// Where there is a pack of all tags with a text, if there are any.
-    tags: OnceCell<Option<Packed>>,
+    tags: Arc<OnceCell<Option<Packed>>>,
 }
 
 /// What holds the project's commits for the agents of a session: a commit whose parents they are.
@@ -84,6 +85,18 @@ impl Found {
 
     pub(super) fn has(&self, reference: &str) -> bool {
         self.names.contains(reference)
+    }
+
+    /// With the pack of tags that was made before, if they are the same.
+    pub(super) fn after(mut self, before: Option<&Self>) -> Self {
+        if let Some(before) = before.filter(|before| before.tags_with_text().eq(self.tags_with_text())) {
+            self.tags = before.tags.clone();
+        }
+        self
+    }
+
+    fn tags_with_text(&self) -> impl Iterator<Item = &str> {
+        self.refs.iter().filter(|tag| tag.tagged.is_some()).map(|tag| &*tag.object)
     }
 
     /// The commits that have to be held, and that no pin holds yet.
@@ -153,8 +166,7 @@ impl Repository {
     /// They are too much, too.
     pub(super) async fn tags(&self, found: &Found) -> Result<Option<PathBuf>, GitError> {
         let make = || async {
-            let tags = found.refs.iter().filter(|tag| tag.tagged.is_some());
-            let tags: String = tags.map(|tag| format!("{}\n", tag.object)).collect();
+            let tags: String = found.tags_with_text().map(|tag| format!("{tag}\n")).collect();
             if tags.is_empty() { Ok(None) } else { self.pack(&tags).await.map(Some) }
         };
         let packed = found.tags.get_or_try_init(make).await?;

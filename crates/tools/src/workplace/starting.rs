@@ -53,7 +53,7 @@ impl GitWorkplace {
             let _one_at_a_time = making.lock().await;
             repository.begin(agent, (found, asked)).await?
         };
-        let changed = async { Ok(changed.since(asked, || repository.changed()).await?) };
+        let changed = async { Ok(changed.since(asked, async |_| repository.changed().await).await?) };
         match tokio::try_join!(changed, worktree.make(&worktree.start, &found)) {
             Ok((changed, ())) => notes.extend(changed.map(|paths| not_in_it(&worktree, &paths))),
             Err(error) => {
@@ -93,19 +93,21 @@ impl<T> Default for Shared<T> {
 }
 
 impl<T: Clone> Shared<T> {
+    /// A look may make use of what was seen the last time.
+    ///
     /// # Errors
     /// Those of a look, which nobody shares.
     pub(super) async fn since<E>(
         &self,
         asked: Instant,
-        look: impl AsyncFnOnce() -> Result<T, E>,
+        look: impl AsyncFnOnce(Option<T>) -> Result<T, E>,
     ) -> Result<T, E> {
         let mut last = self.0.lock().await;
         if let Some((_, answer)) = last.as_ref().filter(|(began, _)| *began >= asked) {
             return Ok(answer.clone());
         }
         let began = Instant::now();
-        let answer = look().await?;
+        let answer = look(last.as_ref().map(|(_, answer)| answer.clone())).await?;
         *last = Some((began, answer.clone()));
         Ok(answer)
     }
@@ -118,7 +120,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_is_shared_by_those_who_asked_before_the_look_began_and_by_nobody_else() {
         let (shared, looks) = (Shared::default(), std::cell::Cell::new(0));
-        let look = || async {
+        let look = |_| async {
             looks.set(looks.get() + 1);
             // Whoever asks now may have to know what came to be after this look.
             tokio::task::yield_now().await;
@@ -129,8 +131,8 @@ mod tests {
         assert_eq!(first, second);
         let (_, meanwhile) = first.unwrap();
         assert_eq!(shared.since(meanwhile, look).await.unwrap().0, 2);
-        assert_eq!(shared.since(asked, async || Err(())).await.unwrap().0, 2, "the newest is new enough");
-        assert_eq!(shared.since(Instant::now(), async || Err(())).await, Err(()));
-        assert_eq!(shared.since(asked, async || Err(())).await.unwrap().0, 2, "a failure leaves it");
+        assert_eq!(shared.since(asked, async |_| Err(())).await.unwrap().0, 2, "the newest is new enough");
+        assert_eq!(shared.since(Instant::now(), async |_| Err(())).await, Err(()));
+        assert_eq!(shared.since(asked, async |_| Err(())).await.unwrap().0, 2, "a failure leaves it");
     }
 }

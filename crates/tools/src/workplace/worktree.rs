@@ -251,7 +251,11 @@ impl Repository {
     ) -> Result<Begun, NoWorktree> {
         let mut error = None;
         for _ in 0..LOOKS {
-            let found = shared.since(asked, async || self.look().await.map(Arc::new)).await?;
+            let look = async |before: Option<Arc<Found>>| {
+                let found = self.look().await?;
+                Ok::<_, GitError>(Arc::new(found.after(before.as_deref())))
+            };
+            let found = shared.since(asked, look).await?;
             let start = found.head()?;
             let (name, branch) = self.free_name(agent.as_str(), &found)?;
             let record = self.records.begin(agent, &name, &branch, start);
