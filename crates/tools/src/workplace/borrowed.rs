@@ -193,7 +193,11 @@ impl Repository {
     /// A commit whose parents are these. Its files are those of HEAD, which are there anyway: to whoever looks
     /// at all commits it changes none.
     async fn hold(&self, found: &Found, commits: &BTreeSet<&str>) -> Result<String, GitError> {
-        let tree = found.tree.as_deref().ok_or_else(|| GitError::Refused("HEAD has no files".to_owned()))?;
+        let tree = match &found.tree {
+            Some(tree) => tree.clone(),
+            // HEAD is on no commit yet: one of the agents of before comes back.
+            None => self.git().text(&["hash-object", "-w", "-t", "tree", "--stdin"]).await?,
+        };
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let mut text = format!("tree {tree}\n");
         let before = found.pin.as_ref().map(|pin| &*pin.commit);
