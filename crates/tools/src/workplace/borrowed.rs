@@ -311,8 +311,8 @@ mod tests {
         for (parents, is_held) in
             [(None, false), (Some(&["a1"][..]), false), (Some(&["c1", "d1", "a1"][..]), true)]
         {
-            let unpinned = found(parents).unpinned();
-            assert_eq!(unpinned, (!is_held).then(|| ["a1", "d1"].into()), "{parents:?}");
+            let found = found(parents);
+            assert_eq!(found.unpinned(), (!is_held).then(|| ["a1", "d1"].into()), "{parents:?}");
         }
     }
 }
