@@ -79,7 +79,7 @@ fn known(said: &str, [variable, nearer, other]: [&str; 3]) -> Option<String> {
 /// What a setting says among those that git told: the last one holds.
 fn setting<'a>(said: &'a str, wanted: &str) -> Option<&'a str> {
     let all = said.split('\0').filter_map(|entry| entry.split_once('\n'));
-    all.filter(|(key, _)| *key == wanted).last().map(|(_, value)| value.trim_end())
+    all.rev().find(|(key, _)| *key == wanted).map(|(_, value)| value.trim_end())
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ impl GitWorkplace {
             let _one_at_a_time = making.lock().await;
             repository.begin(agent, (found, asked)).await?
         };
-        let changed = async { Ok(changed.since(asked, async |_| repository.changed().await).await?) };
+        let changed = changed.since(asked, async |_| repository.changed().await);
         match tokio::try_join!(changed, worktree.make(&worktree.start, &found)) {
             Ok((changed, ())) => notes.extend(changed.map(|paths| not_in_it(&worktree, &paths))),
             Err(error) => {
