@@ -103,17 +103,36 @@ async fn hand_over(
     git.to_file(&words, File::create_new(pack)?, PACK_MAX).await
 }
 
-/// Moves the agent's branch in the project on to where the agent has it. What there is to say of it.
+/// What came of bringing a branch back.
+#[derive(Debug, Default)]
+pub(super) struct Back {
+    /// Where the branch is in the project now, if it is there.
+    pub(super) tip: Option<String>,
+    /// What there is to say of it.
+    pub(super) note: Option<String>,
+}
+
+/// Moves the agent's branch in the project on to where the agent has it. `seen`: where that is, if the agent's
+/// git has just said so.
 ///
 /// # Errors
 /// The branch stays where it was.
-pub(super) async fn bring_branch(worktree: &Worktree, what: &str) -> Result<Option<String>, GitError> {
+pub(super) async fn bring_branch(
+    worktree: &Worktree,
+    what: &str,
+    seen: Option<&str>,
+) -> Result<Back, GitError> {
     let (ours, reference) = (worktree.repository.git(), worktree.reference());
-    let inside = worktree.git().await?;
-    let Some(tip) = inside.commit_at(&reference).await? else { return Ok(None) };
     let known = ours.commit_at(&reference).await?;
+    if known.is_some() && known.as_deref() == seen {
+        return Ok(Back { tip: known, note: None });
+    }
+    let inside = worktree.git().await?;
+    let Some(tip) = inside.commit_at(&reference).await? else {
+        return Ok(Back { tip: known, note: None });
+    };
     if known.as_ref() == Some(&tip) {
-        return Ok(None);
+        return Ok(Back { tip: known, note: None });
     }
     // It goes into command lines from here on.
     if !tip.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -130,7 +149,8 @@ pub(super) async fn bring_branch(worktree: &Worktree, what: &str) -> Result<Opti
     let (message, none) = (format!("{BY_US}{what}"), String::new());
     let words =
         ["update-ref", "--create-reflog", "-m", &message, &reference, &tip, known.as_ref().unwrap_or(&none)];
-    ours.bytes(&words).await.map(|_| note)
+    ours.bytes(&words).await?;
+    Ok(Back { tip: Some(tip), note })
 }
 
 /// Refuses where somebody works on the branch: the ground would move under them.

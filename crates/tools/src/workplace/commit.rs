@@ -8,6 +8,7 @@ use super::back::bring_branch;
 use super::git::{Git, GitError, parts};
 use super::message::signed;
 use super::snapshot::Scratch;
+use super::status::Status;
 use super::worktree::{FolderState, Worktree};
 use super::{relative, stage};
 use crate::arguments::listed;
@@ -24,65 +25,75 @@ pub(super) async fn commit(worktree: &Worktree, agent: &str, run: RunId, message
         changes.notes.push(format!(
             "not everything could be committed (its folder is no longer a worktree); the work is in {top}"
         ));
-    } else if let Err(why_not) = save(worktree, agent, message, &mut changes.notes).await {
-        changes.notes.push(format!("not everything could be committed ({why_not}); the work is in {top}"));
     }
+    let mut tip = None;
     if usable {
-        let branch = &worktree.branch;
-        let stays = |why| Some(format!("{branch} stays where it was ({why}); the work is in {top}"));
-        changes
-            .notes
-            .extend(bring_branch(worktree, &format!("{agent}, run {run}")).await.unwrap_or_else(stays));
+        let saved = save(worktree, agent, message, &mut changes.notes).await;
+        let at = saved.unwrap_or_else(|why_not| {
+            let note = format!("not everything could be committed ({why_not}); the work is in {top}");
+            changes.notes.push(note);
+            None
+        });
+        match bring_branch(worktree, &format!("{agent}, run {run}"), at.as_deref()).await {
+            Ok(back) => {
+                tip = back.tip;
+                changes.notes.extend(back.note);
+            }
+            Err(why) => {
+                let branch = &worktree.branch;
+                changes.notes.push(format!("{branch} stays where it was ({why}); the work is in {top}"));
+            }
+        }
     }
-    match files(worktree, &mut changes.notes).await {
+    match files(worktree, tip.as_deref(), &mut changes.notes).await {
         Ok(files) => changes.files = files,
         Err(error) => changes.notes.push(format!("the files changed can't be listed: {error}")),
     }
     changes
 }
 
+/// Where the agent's branch is in its repository, if nothing had to be saved.
 async fn save(
     worktree: &Worktree,
     agent: &str,
     message: &str,
     notes: &mut Vec<String>,
-) -> Result<(), GitError> {
-    let git = signed(worktree.git().await?, &worktree.repository.git(), agent).await;
-    RunEnd { worktree, git, message: message.to_owned() }.save(notes).await
+) -> Result<Option<String>, GitError> {
+    let git = worktree.git().await?;
+    RunEnd { worktree, git, agent, message }.save(notes).await
 }
 
 /// One run's end.
 struct RunEnd<'a> {
     worktree: &'a Worktree,
     git: Git<'a>,
-    message: String,
+    agent: &'a str,
+    message: &'a str,
 }
 
 impl RunEnd<'_> {
     /// Saves what is uncommitted, and what was committed elsewhere than on the branch.
-    async fn save(&self, notes: &mut Vec<String>) -> Result<(), GitError> {
+    async fn save(&self, notes: &mut Vec<String>) -> Result<Option<String>, GitError> {
         // Right after a checkout git trusts the times of no file: it looks into all of them here, once, in place of in each
-        // command that follows. Where this fails, those say why.
-        let _ = self.git.bytes(&["update-index", "-q", "--refresh"]).await;
-        let status = self
-            .git
-            .bytes(&["status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=dirty"])
-            .await?;
-        let head = self.git.maybe(&["symbolic-ref", "--quiet", "HEAD"]).await?;
-        if head.as_deref() != Some(&self.worktree.reference()) {
-            return self.save_from_elsewhere(head, notes).await;
+        // command that follows.
+        let Status { head, branch, changed } =
+            Status::of(&self.git.clone().noting_times(), "all", &[]).await?;
+        if branch.as_ref() != Some(&self.worktree.branch) {
+            return self.save_from_elsewhere(branch, notes).await.map(|()| None);
         }
-        if parts(&status).next().is_none() {
-            return Ok(());
+        if changed == 0 {
+            return Ok(head);
         }
         if self.unfinished_merge() {
             notes.push("a merge was not finished: it was committed as it stood".to_owned());
         }
         match self.commit_all().await {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(None),
             // A git command that was killed leaves its lock behind; none of ours is alive.
-            Err(error) if self.worktree.remove_locks() => self.commit_all().await.map_err(|_| error),
-            Err(error) => self.commit_the_rest(error).await,
+            Err(error) if self.worktree.remove_locks() => {
+                self.commit_all().await.map_err(|_| error).map(|()| None)
+            }
+            Err(error) => self.commit_the_rest(error).await.map(|()| None),
         }
     }
 
@@ -100,11 +111,16 @@ impl RunEnd<'_> {
     }
 
     async fn commit_index(&self) -> Result<(), GitError> {
+        let words = ["commit", "--quiet", "--no-verify", "-m", self.message];
+        let Err(error) = self.signed().await.bytes(&words).await else { return Ok(()) };
+        // It refuses where there is nothing to commit; nearly always there is something.
         let words = ["diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"];
-        if self.git.is(&words).await? && !self.unfinished_merge() {
-            return Ok(());
-        }
-        self.git.bytes(&["commit", "--quiet", "--no-verify", "-m", &self.message]).await.map(drop)
+        let is_nothing = !self.unfinished_merge() && self.git.is(&words).await.unwrap_or(false);
+        if is_nothing { Ok(()) } else { Err(error) }
+    }
+
+    async fn signed(&self) -> Git<'_> {
+        signed(self.git.clone(), &self.worktree.repository.git(), self.agent).await
     }
 
     fn unfinished_merge(&self) -> bool {
@@ -116,7 +132,7 @@ impl RunEnd<'_> {
     /// branch and the place where the agent is as parents.
     async fn save_from_elsewhere(
         &self,
-        head: Option<String>,
+        branch: Option<String>,
         notes: &mut Vec<String>,
     ) -> Result<(), GitError> {
         let here = self.git.text(&["rev-parse", "--verify", "HEAD^{commit}"]).await?;
@@ -132,13 +148,13 @@ impl RunEnd<'_> {
         };
         if !already {
             let parents: Vec<&str> = tip.iter().chain([&here]).flat_map(|parent| ["-p", parent]).collect();
-            let words = [&["commit-tree", &tree, "-m", &self.message], parents.as_slice()].concat();
-            let commit = self.git.text(&words).await?;
-            self.git
-                .bytes(&["update-ref", &self.worktree.reference(), &commit, tip.as_deref().unwrap_or("")])
+            let words = [&["commit-tree", &tree, "-m", self.message], parents.as_slice()].concat();
+            let git = self.signed().await;
+            let commit = git.text(&words).await?;
+            git.bytes(&["update-ref", &self.worktree.reference(), &commit, tip.as_deref().unwrap_or("")])
                 .await?;
         }
-        let place = head.as_deref().and_then(|head| head.strip_prefix("refs/heads/")).map_or_else(
+        let place = branch.map_or_else(
             || format!("on no branch, at {}", here.get(..12).unwrap_or(&here)),
             |branch| format!("on branch {branch}"),
         );
@@ -158,10 +174,19 @@ impl RunEnd<'_> {
     }
 }
 
-/// The files that differ between the worktree's start and the branch, relative to the root.
-async fn files(worktree: &Worktree, notes: &mut Vec<String>) -> Result<Vec<String>, GitError> {
-    let git = worktree.repository.git();
-    let words = ["diff-tree", "-r", "--raw", "-z", "--no-renames", &worktree.start, &worktree.reference()];
+/// The files that differ between the worktree's start and the branch, relative to the root. `tip`: the commit
+/// that the branch is at, if that is known.
+async fn files(
+    worktree: &Worktree,
+    tip: Option<&str>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<String>, GitError> {
+    if tip == Some(&worktree.start) {
+        return Ok(Vec::new());
+    }
+    let (git, reference) = (worktree.repository.git(), worktree.reference());
+    let tip = tip.unwrap_or(&reference);
+    let words = ["diff-tree", "-r", "--raw", "-z", "--no-renames", &worktree.start, tip];
     let answer = git.bytes(&words).await?;
     let (mut files, mut links) = (Vec::new(), Vec::new());
     let mut answer = parts(&answer);

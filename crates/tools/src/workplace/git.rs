@@ -211,6 +211,19 @@ impl<'a> Git<'a> {
         self
     }
 
+    /// That writes into the index what it learns of files' times, if nobody else is at work there.
+    pub(super) fn noting_times(mut self) -> Self {
+        const LOCKS: &str = "GIT_OPTIONAL_LOCKS";
+        // Of two of a name programs take one or the other.
+        self.environment.retain(|(name, _)| name != LOCKS);
+        self.with(LOCKS, "1")
+    }
+
+    /// That runs in another folder: what it is to write there has a name that is plain then.
+    pub(super) fn at(self, folder: &'a Path) -> Self {
+        Self { folder, ..self }
+    }
+
     /// That reads a file, which has to be where it can see it.
     pub(super) fn fed(mut self, file: PathBuf) -> Self {
         self.input = Some(file);

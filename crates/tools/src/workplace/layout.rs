@@ -85,17 +85,14 @@ impl RepositoryLayout {
     /// Looks it up.
     pub(super) async fn of(project: &Path, mark: Option<&Mark>) -> Result<Self, NoWorktree> {
         let git = Git::of_a_person(project, mark);
-        let top = top(&git).await?;
-        let prefix = git.text(&["rev-parse", "--show-prefix"]).await?;
-        let own = folder(&git.bytes(&["rev-parse", "--absolute-git-dir"]).await?);
-        let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
-        let common = folder(&git.bytes(&common).await?);
+        let [top, prefix, own, common, objects, refs] = places(&git).await.map_err(no_top)?;
+        let [top, own, common] = [top, own, common].map(|path| folder(&path));
+        let [prefix, objects, refs] =
+            [prefix, objects, refs].map(|text| String::from_utf8_lossy(&text).into_owned());
+        // Git before 2.45 knows neither the question nor another answer.
+        let refs = if refs == "reftable" { refs } else { "files".to_owned() };
         let said = git.bytes(&["config", "--list", "--show-scope", "--show-origin", "-z"]).await?;
         let Said { settings, of_agents, sources, hooks, filters } = Said::read(&said, &top);
-        let objects = git.text(&["rev-parse", "--show-object-format"]).await?;
-        // Git before 2.45 knows neither the question nor another answer.
-        let refs = git.text(&["rev-parse", "--show-ref-format"]).await;
-        let refs = refs.ok().filter(|refs| refs == "reftable").unwrap_or_else(|| "files".to_owned());
         let hooks = hooks.unwrap_or_else(|| common.join("hooks"));
         let mut borrowed = alternates(&common.join("objects"));
         borrowed.extend(personal(&settings));
@@ -136,18 +133,51 @@ impl RepositoryLayout {
 
 /// The folder at the top of the work tree, if there is one that git takes for the person's.
 pub(super) async fn top(git: &Git<'_>) -> Result<PathBuf, NoWorktree> {
-    match git.bytes(&["rev-parse", "--show-toplevel"]).await {
-        Ok(top) => Ok(folder(&top)),
-        Err(GitError::Failed { complaint, .. }) if complaint.contains("not a git repository") => {
-            Err(NoWorktree::NotPossible("it is not in a git repository".to_owned()))
+    git.bytes(&["rev-parse", "--show-toplevel"]).await.map(|top| folder(line(&top))).map_err(no_top)
+}
+
+fn no_top(error: GitError) -> NoWorktree {
+    match error {
+        GitError::Failed { complaint, .. } if complaint.contains("not a git repository") => {
+            NoWorktree::NotPossible("it is not in a git repository".to_owned())
         }
         // Somebody else's repository, say, or no git at all.
-        Err(error) => Err(NoWorktree::NotPossible(error.to_string())),
+        error => NoWorktree::NotPossible(error.to_string()),
     }
 }
 
+/// Where things are and how they are kept: what git is asked for each.
+const PLACES: [&[&str]; 6] = [
+    &["--show-toplevel"],
+    &["--show-prefix"],
+    &["--absolute-git-dir"],
+    &["--path-format=absolute", "--git-common-dir"],
+    &["--show-object-format"],
+    &["--show-ref-format"],
+];
+
+async fn places(git: &Git<'_>) -> Result<[Vec<u8>; 6], GitError> {
+    let words = [&["rev-parse"], PLACES.concat().as_slice()].concat();
+    let answer = git.bytes(&words).await?;
+    let lines: Vec<_> = line(&answer).split(|&b| b == b'\n').map(<[u8]>::to_vec).collect();
+    if let Ok(places) = lines.try_into() {
+        return Ok(places);
+    }
+    // A path with a line break in it: one after the other.
+    let mut places = [const { Vec::new() }; 6];
+    for (place, words) in places.iter_mut().zip(PLACES) {
+        *place = line(&git.bytes(&[&["rev-parse"], words].concat()).await?).to_vec();
+    }
+    Ok(places)
+}
+
+/// An answer without the line break at its end.
+fn line(answer: &[u8]) -> &[u8] {
+    answer.strip_suffix(b"\n").unwrap_or(answer)
+}
+
 fn folder(answer: &[u8]) -> PathBuf {
-    PathBuf::from(OsStr::from_bytes(answer.trim_ascii_end()))
+    PathBuf::from(OsStr::from_bytes(answer))
 }
 
 /// How many folders of objects git goes on to from one.

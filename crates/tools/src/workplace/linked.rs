@@ -30,7 +30,9 @@ impl Worktree {
         let head = own.as_ref().and_then(|own| head_of(&own.join("HEAD"), PATH_MAX).ok());
         let head = head.as_deref().and_then(where_it_is);
         let head = head.unwrap_or_else(|| format!("ref: {}", self.reference()));
-        let new = self.new_repository(&tip, &head).await?;
+        let found = self.repository.look().await?;
+        self.repository.pin(&found, None).await?;
+        let new = self.new_repository(&tip, &found, &head).await?;
         for name in REMEMBERED {
             let from = own.iter().map(|own| own.join(name));
             if let Some(content) = from.filter_map(|file| head_of(&file, FILE_MAX).ok()).next() {

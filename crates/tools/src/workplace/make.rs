@@ -9,13 +9,12 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::back::BY_US;
+use super::borrowed::{Found, Ref};
 use super::git::{Git, GitError};
 use super::handed_on::written;
 use super::record::SCRATCH;
-use super::worktree::{OURS, Repository, Worktree, part_of_branch};
+use super::worktree::{OURS, Worktree};
 use crate::context::off_the_runtime;
 use crate::protect::aside::remove;
 use crate::protect::head_of;
@@ -30,106 +29,11 @@ const COPIED_MAX: u64 = 16 << 20;
 const HOOKS_MAX: usize = 64;
 const HOOK_MAX: u64 = 1 << 20;
 
-/// How much all tags with a text may be, in bytes.
-const TAGS_MAX: u64 = 256 << 20;
-
-/// A ref of the project's.
-#[derive(Debug, PartialEq, Eq)]
-struct Ref {
-    name: String,
-    object: String,
-    /// Of an annotated tag: the commit that it names.
-    tagged: Option<String>,
-}
-
-impl Ref {
-    /// A line of `for-each-ref`, and the commit that it leads to. `None`: it leads to none, or is only another
-    /// name of one that does.
-    fn read(line: &str, commit: &str) -> Option<Self> {
-        let (name, rest) = line.split_once('\0')?;
-        let (object, symbolic) = rest.split_once('\0')?;
-        // In place of a commit it says what is missing.
-        let is_commit =
-            symbolic.is_empty() && !commit.is_empty() && commit.bytes().all(|b| b.is_ascii_hexdigit());
-        let tagged = (commit != object).then(|| commit.to_owned());
-        is_commit.then(|| Self { name: name.to_owned(), object: object.to_owned(), tagged })
-    }
-
-    fn commit(&self) -> &str {
-        self.tagged.as_deref().unwrap_or(&self.object)
-    }
-}
-
-impl Repository {
-    /// Sees to it that the project keeps what its agents borrow, whatever is amended, deleted or cleaned up
-    /// there: a branch for the agent, and a ref of the session's that holds all others as they are now.
-    ///
-    /// # Errors
-    /// Somebody else took the name meanwhile.
-    pub(super) async fn pin(&self, branch: &str, start: &str) -> Result<(), GitError> {
-        let git = self.git();
-        let commits: BTreeSet<_> = self.refs().await?.iter().map(|known| known.commit().to_owned()).collect();
-        let all = format!("refs/midturn/{}", part_of_branch(&self.records.session));
-        let known = git.commit_at(&all).await?;
-        let mut moves = format!("create {branch} {start}\n");
-        let parents = match &known {
-            Some(known) => git.text(&["rev-parse", &format!("{known}^@")]).await?,
-            None => String::new(),
-        };
-        if !commits.iter().all(|commit| parents.lines().any(|parent| parent == commit)) || known.is_none() {
-            let pin = self.hold(&git, known.iter().chain(&commits)).await?;
-            // The old value is not asked for: a pin more is no harm, and one that failed would be.
-            let _ = writeln!(moves, "update {all} {pin}");
-        }
-        let moves = self.file("moves", moves.as_bytes())?;
-        let message = format!("{BY_US}an agent begins");
-        let words = ["update-ref", "--create-reflog", "-m", &message, "--stdin"];
-        git.fed(moves.path().to_owned()).bytes(&words).await.map(drop)
-    }
-
-    /// A commit whose parents are these.
-    async fn hold(&self, git: &Git<'_>, commits: impl Iterator<Item = &String>) -> Result<String, GitError> {
-        let tree = git.text(&["hash-object", "-w", "-t", "tree", "--stdin"]).await?;
-        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let mut text = format!("tree {tree}\n");
-        for commit in commits {
-            let _ = writeln!(text, "parent {commit}");
-        }
-        for who in ["author", "committer"] {
-            let _ = writeln!(text, "{who} midturn <midturn@midturn.invalid> {seconds} +0000");
-        }
-        text.push_str("\nWhat the agents of this session borrow from the project\n");
-        let text = self.file("pin", text.as_bytes())?;
-        git.clone().fed(text.path().to_owned()).text(&["hash-object", "-w", "-t", "commit", "--stdin"]).await
-    }
-
-    /// The project's branches, tags and what it knows of other repositories, as far as there are commits to
-    /// them: one that is damaged keeps no agent from the others.
-    async fn refs(&self) -> Result<Vec<Ref>, GitError> {
-        let format = "--format=%(refname)%00%(objectname)%00%(symref)";
-        let listed =
-            self.git().text(&["for-each-ref", format, "refs/heads", "refs/remotes", "refs/tags"]).await?;
-        let named = listed.lines().filter_map(|line| line.split('\0').nth(1));
-        let named: String = named.map(|object| format!("{object}^{{commit}}\n")).collect();
-        let named = self.file("refs", named.as_bytes())?;
-        let git = self.git().fed(named.path().to_owned());
-        let commits = git.text(&["cat-file", "--batch-check=%(objectname)"]).await?;
-        Ok(listed.lines().zip(commits.lines()).filter_map(|(line, commit)| Ref::read(line, commit)).collect())
-    }
-
-    /// A file for our git in the project to read, as long as it is held.
-    fn file(&self, name: &str, content: &[u8]) -> io::Result<tempfile::NamedTempFile> {
-        let file = tempfile::Builder::new().prefix(name).tempfile_in(&self.scratch)?;
-        fs::write(file.path(), content)?;
-        Ok(file)
-    }
-}
-
 impl Worktree {
     /// Makes the folder, the repository in it, and its files: all of it or, where that can't be (a full disk,
     /// say), nothing.
-    pub(super) async fn make(&self, tip: &str) -> Result<(), GitError> {
-        let made = self.try_to_make(tip).await;
+    pub(super) async fn make(&self, tip: &str, found: &Found) -> Result<(), GitError> {
+        let made = self.try_to_make(tip, found).await;
         // What git complains of goes to the same disk: where that is full, the reason is lost.
         let made = made.map_err(|error| match free(&self.top) {
             Some(free) => {
@@ -144,18 +48,22 @@ impl Worktree {
         made
     }
 
-    async fn try_to_make(&self, tip: &str) -> Result<(), GitError> {
+    async fn try_to_make(&self, tip: &str, found: &Found) -> Result<(), GitError> {
         fs::create_dir(&self.top)?;
-        let new = self.new_repository(tip, &format!("ref: {}", self.reference())).await?;
+        let new = self.new_repository(tip, found, &format!("ref: {}", self.reference())).await?;
         fs::rename(new.folder(), &self.own)?;
         let git = self.git().await?.setting("checkout.workers", "0");
         git.bytes(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).await.map(drop)
     }
 
-    /// A repository that is in its place only when it is whole.
-    pub(super) async fn new_repository(&self, tip: &str, head: &str) -> Result<NewRepository, GitError> {
+    /// A repository with what was found in the project, that is in its place only when it is whole.
+    pub(super) async fn new_repository(
+        &self,
+        tip: &str,
+        found: &Found,
+        head: &str,
+    ) -> Result<NewRepository, GitError> {
         let ours = &self.repository;
-        let refs = ours.refs().await?;
         let beside = ours.records.folder.clone();
         let folder = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(beside)?.keep();
         let new = NewRepository { folder };
@@ -163,7 +71,7 @@ impl Worktree {
             new.init_by_git(self).await?;
         }
         let reference = self.reference();
-        let refs_and_own = refs_with(&refs, &reference, tip);
+        let refs_and_own = refs_with(&found.refs, &reference, tip);
         let packed = (ours.layout.refs != "reftable").then(|| packed_refs(&refs_and_own));
         let (worktree, folder) = (self.clone(), new.folder.clone());
         let of_files = packed.map(|packed| [("HEAD", format!("{head}\n")), ("packed-refs", packed)]);
@@ -171,7 +79,7 @@ impl Worktree {
         if ours.layout.refs == "reftable" {
             new.take_refs(self, &refs_and_own, head).await?;
         }
-        new.take_tags(self, &refs).await?;
+        new.take_tags(self, found).await?;
         Ok(new)
     }
 }
@@ -213,18 +121,18 @@ impl NewRepository {
 
     /// Tags with a text are objects of their own, and nothing in the project holds them once they are
     /// deleted there.
-    async fn take_tags(&self, worktree: &Worktree, refs: &[Ref]) -> Result<(), GitError> {
-        let tags: String =
-            refs.iter().filter(|tag| tag.tagged.is_some()).map(|tag| format!("{}\n", tag.object)).collect();
-        if tags.is_empty() {
-            return Ok(());
-        }
-        let repository = &worktree.repository;
-        let (tags, pack) = (repository.file("tags", tags.as_bytes())?, repository.file("pack", b"")?);
-        let git = repository.git().fed(tags.path().to_owned());
-        git.to_file(&["pack-objects", "--quiet", "--stdout"], pack.reopen()?, TAGS_MAX).await?;
-        let git = self.git(worktree).fed(pack.path().to_owned());
-        git.bytes(&["index-pack", "--stdin"]).await.map(drop)
+    async fn take_tags(&self, worktree: &Worktree, found: &Found) -> Result<(), GitError> {
+        let Some(tags) = worktree.repository.tags(found).await? else { return Ok(()) };
+        let (from, to) = (tags.to_owned(), self.folder.join("objects/pack"));
+        let copy = move || {
+            for file in fs::read_dir(from)? {
+                let file = file?;
+                // Never by a link: the agent may write in what is its own.
+                fs::copy(file.path(), to.join(file.file_name()))?;
+            }
+            Ok(())
+        };
+        Ok(off_the_runtime(copy).await.flatten()?)
     }
 }
 
@@ -328,21 +236,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refs_that_name_commits_are_taken_over_and_others_are_not() {
-        let rows = [
-            ("refs/heads/main\0a1\0", "a1", Some(("refs/heads/main", "a1", "a1"))),
-            ("refs/tags/v1\0b1\0", "a1", Some(("refs/tags/v1", "b1", "a1"))),
-            ("refs/tags/blob\0c1\0", "c1^{commit} missing", None),
-            ("refs/heads/bad\0d1\0", "", None),
-            ("refs/remotes/origin/HEAD\0a1\0refs/remotes/origin/main", "a1", None),
-            ("", "a1", None),
+    fn an_agents_own_branch_stands_among_the_refs_of_the_project() {
+        let known = |name: &str, object: &str| Ref { name: name.into(), object: object.into(), tagged: None };
+        let refs = [
+            known("refs/tags/v1", "b1"),
+            known("refs/heads/main", "a1"),
+            known("refs/heads/midturn/s/w", "c1"),
         ];
-        for (line, commit, expected) in rows {
-            let read = Ref::read(line, commit);
-            let told = read.as_ref().map(|known| (&*known.name, &*known.object, known.commit()));
-            assert_eq!(told, expected, "{line}");
-        }
-        let refs: Vec<_> = rows.iter().filter_map(|(line, commit, _)| Ref::read(line, commit)).collect();
         let packed = packed_refs(&refs_with(&refs, "refs/heads/midturn/s/w", "e1"));
         let lines: Vec<_> = packed.lines().skip(1).collect();
         assert_eq!(lines, ["a1 refs/heads/main", "e1 refs/heads/midturn/s/w", "b1 refs/tags/v1"]);

@@ -130,10 +130,11 @@ impl Merging<'_> {
 
     /// Brings what the agent committed since its last run's end: the branch has all of its work then.
     pub(super) async fn tip(&self, git: &Git<'_>, what: &str) -> Result<String, Stop> {
-        if self.worktree.folder_state() == FolderState::Usable {
-            bring_branch(self.worktree, what).await?;
-        }
-        let Some(tip) = git.commit_at(&self.worktree.reference()).await? else {
+        let tip = match self.worktree.folder_state() {
+            FolderState::Usable => bring_branch(self.worktree, what, None).await?.tip,
+            _ => git.commit_at(&self.worktree.reference()).await?,
+        };
+        let Some(tip) = tip else {
             return refused(format!("the branch {} is gone", self.worktree.branch));
         };
         self.all_committed(&tip).await?;

@@ -62,23 +62,24 @@ pub(super) async fn signed<'a>(git: Git<'a>, project: &Git<'_>, agent: &str) -> 
 
 /// The person's name and address by git's own rules, if git was told; it isn't to make up any.
 pub(super) async fn author(git: &Git<'_>) -> Option<(String, String)> {
-    let name = known(git, ["GIT_AUTHOR_NAME", "author.name", "user.name"]).await?;
-    Some((name, known(git, ["GIT_AUTHOR_EMAIL", "author.email", "user.email"]).await?))
+    // Failures mean the same: nobody is known.
+    let words = ["config", "--null", "--get-regexp", "^(author|user)[.](name|email)$"];
+    let said = git.maybe(&words).await.ok().flatten().unwrap_or_default();
+    let name = known(&said, ["GIT_AUTHOR_NAME", "author.name", "user.name"])?;
+    Some((name, known(&said, ["GIT_AUTHOR_EMAIL", "author.email", "user.email"])?))
 }
 
 /// What a variable says, else the nearer setting, else the other one.
-async fn known(git: &Git<'_>, [variable, nearer, other]: [&str; 3]) -> Option<String> {
-    let said = |text: String| Some(text).filter(|text| !text.trim().is_empty());
-    if let Some(text) = std::env::var(variable).ok().and_then(said) {
-        return Some(text);
-    }
-    for key in [nearer, other] {
-        // Failures mean the same: nobody is known.
-        if let Some(text) = git.maybe(&["config", "--get", key]).await.ok().flatten().and_then(said) {
-            return Some(text);
-        }
-    }
-    None
+fn known(said: &str, [variable, nearer, other]: [&str; 3]) -> Option<String> {
+    let of_variable = std::env::var(variable).ok();
+    let all = [of_variable.as_deref(), setting(said, nearer), setting(said, other)];
+    all.into_iter().flatten().find(|text| !text.trim().is_empty()).map(str::to_owned)
+}
+
+/// What a setting says among those that git told: the last one holds.
+fn setting<'a>(said: &'a str, wanted: &str) -> Option<&'a str> {
+    let all = said.split('\0').filter_map(|entry| entry.split_once('\n'));
+    all.rev().find(|(key, _)| *key == wanted).map(|(_, value)| value.trim_end())
 }
 
 #[cfg(test)]
@@ -116,6 +117,20 @@ mod tests {
             ("Fix\n\nMidturn-Agent: w", "Fix\n\nMidturn-Agent: w"),
         ] {
             assert_eq!(with_trailer(message, "w"), expected);
+        }
+    }
+
+    #[test]
+    fn of_several_settings_the_last_one_holds_and_an_empty_one_says_nothing() {
+        let said = "user.name\nA\0user.email\na@x\0user.name\nB  \0author.email\n \0author.name\0";
+        for (keys, expected) in [
+            (["author.name", "user.name"], Some("B")),
+            (["author.email", "user.email"], Some("a@x")),
+            (["author.none", "user.none"], None),
+        ] {
+            let [nearer, other] = keys;
+            let variable = "MIDTURN_NOBODY_SETS_THIS";
+            assert_eq!(known(said, [variable, nearer, other]).as_deref(), expected, "{keys:?}");
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod apart;
 mod back;
+mod borrowed;
 mod by_tool;
 mod commit;
 mod confine;
@@ -29,6 +30,8 @@ mod remains;
 mod settle;
 mod snapshot;
 mod stage;
+mod starting;
+mod status;
 mod submodules;
 mod surroundings;
 mod told;
@@ -37,6 +40,7 @@ mod worktree;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
@@ -59,9 +63,10 @@ use self::by_tool::ByTool;
 use self::folders::SessionFolders;
 use self::layout::RepositoryLayout;
 use self::record::{Record, Records};
+use self::starting::{Had, Starting};
 use self::surroundings::WayOut;
 use self::undo::Recorder;
-use self::worktree::{Again, FolderState, NoWorktree, Repository, Worktree};
+use self::worktree::{FolderState, NoWorktree, Repository, Worktree};
 use crate::confined::Confined;
 use crate::context::{Limits, ToolContext, off_the_runtime};
 use crate::mark::{Mark, Purpose};
@@ -94,8 +99,8 @@ pub struct GitWorkplace {
     folders: OnceLock<Arc<SessionFolders>>,
     /// What our git commands carry, so that they are found when we are dead.
     mark: Option<Mark>,
-    /// One name for a worktree is taken at a time.
-    making: tokio::sync::Mutex<()>,
+    /// Of the agents that begin.
+    starting: Starting,
     /// One branch is merged at a time.
     merging: tokio::sync::Mutex<()>,
     opened: Mutex<HashMap<AgentName, Arc<Opened>>>,
@@ -114,15 +119,10 @@ struct Opened {
     notes: Mutex<Vec<String>>,
     /// Its record, if it has yet to be made ready to work in.
     unready: Mutex<Option<Record>>,
+    /// Whether nobody has been in its folder since git made the files there.
+    is_as_made: AtomicBool,
     /// What its agent said last.
     last_words: Mutex<String>,
-}
-
-/// A worktree that was made or found, its record, and what there is to say of it.
-struct Had {
-    worktree: Worktree,
-    record: Record,
-    notes: Vec<String>,
 }
 
 impl GitWorkplace {
@@ -154,7 +154,7 @@ impl GitWorkplace {
             layout: OnceCell::new(),
             folders: OnceLock::new(),
             mark: Mark::new(session.as_str(), Purpose::Git).ok(),
-            making: tokio::sync::Mutex::default(),
+            starting: Starting::default(),
             merging: tokio::sync::Mutex::default(),
             opened: Mutex::default(),
             together: Arc::default(),
@@ -211,10 +211,12 @@ impl GitWorkplace {
         let place = (self.place_of)(agent);
         // Before any agent works, so that nothing of theirs is taken for the repository.
         let layout = self.layout().await;
+        let mut is_as_made = false;
         let (worktree, unready, notes) = match place.isolation {
             Isolation::None => (None, None, Vec::new()),
             Isolation::Worktree => match self.worktree(agent).await {
-                Ok(Had { worktree, record, notes }) => {
+                Ok(Had { worktree, record, is_new, notes }) => {
+                    is_as_made = is_new && !record.unready;
                     (Some(worktree), Some(record).filter(|record| record.unready), notes)
                 }
                 Err(NoWorktree::NotPossible(why)) => {
@@ -250,8 +252,15 @@ impl GitWorkplace {
             tools = undo::recorded(tools, &recorder);
         }
         let tools = Arc::new(ToolSet::new(tools));
-        let (notes, unready) = (Mutex::new(notes), Mutex::new(unready));
-        Ok(Opened { context, tools, worktree, notes, unready, last_words: Mutex::default() })
+        Ok(Opened {
+            context,
+            tools,
+            worktree,
+            notes: Mutex::new(notes),
+            unready: Mutex::new(unready),
+            is_as_made: is_as_made.into(),
+            last_words: Mutex::default(),
+        })
     }
 
     /// The session's own folders. What is left of temporary ones of a killed process is removed.
@@ -308,44 +317,6 @@ impl GitWorkplace {
             })
         };
         open().map_err(|error| self.no_state(&error))
-    }
-
-    async fn worktree(&self, agent: &AgentName) -> Result<Had, NoWorktree> {
-        let repository = self.repository().await?;
-        let mut notes = Vec::new();
-        if let Some(record) = self.record(agent).map_err(|e| self.no_state(&e))? {
-            match repository.again(record.clone()).await? {
-                Again::Found(worktree, note) => {
-                    // What git ignores is gone with a folder that was.
-                    let mut record = record;
-                    record.unready |= note.is_some();
-                    let notes = note.map(str::to_owned).into_iter().collect();
-                    return Ok(Had { worktree: *worktree, record, notes });
-                }
-                Again::Lost(why) => notes.extend(why.map(|why| format!("{agent} started over: {why}"))),
-            }
-        }
-        let head = repository.head().await?;
-        let (worktree, record) = {
-            let _one_at_a_time = self.making.lock().await;
-            repository.begin(agent, &head).await?
-        };
-        match tokio::try_join!(repository.dirty(&head), worktree.make(&head)) {
-            Ok((dirty, ())) => notes.extend(dirty),
-            Err(error) => {
-                repository.forget(&worktree).await;
-                return Err(error.into());
-            }
-        }
-        let record = repository.made(record)?;
-        notes.extend(worktree.fill_submodules().await?);
-        if !worktree.branch.ends_with(&format!("/{agent}")) {
-            let branch = &worktree.branch;
-            notes.push(format!(
-                "a worktree or branch of that name is left over from before, so {agent} works on {branch}"
-            ));
-        }
-        Ok(Had { worktree, record, notes })
     }
 
     fn no_state(&self, error: &std::io::Error) -> NoWorktree {

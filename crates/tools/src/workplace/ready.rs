@@ -92,6 +92,11 @@ impl Wishes {
         }
     }
 
+    /// Whether a new folder is ready as git makes it.
+    pub(super) fn are_none(&self) -> bool {
+        self.copy.is_empty() && self.setup.is_none()
+    }
+
     /// Makes a new folder ready. What the setup says is told to `output` while it comes.
     pub(super) async fn fulfil(
         &self,

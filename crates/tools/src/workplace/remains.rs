@@ -53,11 +53,18 @@ pub async fn news(
     }
     let layout = RepositoryLayout::of(project, None).await.map_err(|error| failed(&error))?;
     let git = Git::asking(&layout);
-    let mut new = BTreeSet::new();
+    let branches = branches(&git, session).await.map_err(|error| failed(&error))?;
+    // Of agents that did nothing all branches are at the same commit.
+    let (mut new, mut known) = (BTreeSet::new(), BTreeMap::new());
     for record in records.into_values() {
-        let tip = git.commit_at(&format!("refs/heads/{}", record.branch)).await.map_err(|e| failed(&e))?;
-        let Some(tip) = tip else { continue };
-        if unmerged(&git, &tip, Some(&record)).await.map_err(|error| failed(&error))? > 0 {
+        let branch = branches.get(&record.name).filter(|(branch, _)| *branch == record.branch);
+        let Some((_, tip)) = branch.filter(|(_, tip)| record.squashed.as_ref() != Some(tip)) else {
+            continue;
+        };
+        if !known.contains_key(tip) {
+            known.insert(tip, unmerged(&git, tip, None).await.map_err(|error| failed(&error))?);
+        }
+        if known[tip] > 0 {
             new.insert(record.agent);
         }
     }

@@ -1,6 +1,7 @@
 //! Between an agent's place and its first request: a new folder is made ready, and what the agent is told of
 //! its place is found out (docs/decisions/0041).
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use midturn_core::engine::ports::OutputSink;
@@ -8,9 +9,10 @@ use midturn_core::rules::id::AgentName;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::git::{Git, parts};
+use super::git::Git;
 use super::ready::{MadeReady, Wishes};
 use super::record::Record;
+use super::status::Status;
 use super::told::{self, Facts, Standing};
 use super::worktree::Worktree;
 use super::{GitWorkplace, Opened, layout};
@@ -86,7 +88,19 @@ impl GitWorkplace {
         let sandbox = self.supervisor.in_force();
         let writable = self.reach.writable.iter().map(|path| path.display().to_string());
         let (git, shared) = match &opened.worktree {
-            Some(worktree) => (in_worktree(worktree).await, None),
+            Some(worktree) => {
+                // The first time only: then the agent is there.
+                let is_as_made = opened.is_as_made.swap(false, Ordering::Relaxed);
+                let changed = if is_as_made { Some(0) } else { changed(worktree).await };
+                (
+                    Standing::Apart {
+                        branch: worktree.branch.clone(),
+                        start: worktree.start.clone(),
+                        changed,
+                    },
+                    None,
+                )
+            }
             None => self.in_project().await,
         };
         let system = rustix::system::uname();
@@ -125,83 +139,14 @@ impl GitWorkplace {
     }
 }
 
-async fn in_worktree(worktree: &Worktree) -> Standing {
-    let changed = match worktree.git().await {
-        Ok(git) => status(&git, None).await.map(|status| status.changed),
-        // It is told when the run ends, if it still is so.
-        Err(_) => None,
-    };
-    Standing::Apart { branch: worktree.branch.clone(), start: worktree.start.clone(), changed }
-}
-
-/// What git says of a work tree.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Status {
-    /// `None`: there is no commit yet.
-    head: Option<String>,
-    /// `None`: HEAD is on none.
-    branch: Option<String>,
-    /// How many files have changed.
-    changed: usize,
+/// How many files an agent has changed. `None`: git doesn't say; it is told when the run ends, if it still is so.
+async fn changed(worktree: &Worktree) -> Option<usize> {
+    let git = worktree.git().await.ok()?;
+    status(&git, None).await.map(|status| status.changed)
 }
 
 /// `None`: git doesn't say, or takes too long.
 async fn status(git: &Git<'_>, but: Option<&str>) -> Option<Status> {
-    let mut words = vec![
-        "status",
-        "--porcelain=v2",
-        "--branch",
-        "-z",
-        "--untracked-files=normal",
-        "--no-renames",
-        "--",
-        ":/",
-    ];
-    words.extend(but);
-    let answer = timeout(PATIENCE, git.bytes(&words)).await.ok()?.ok()?;
-    Some(read(&answer))
-}
-
-fn read(answer: &[u8]) -> Status {
-    let mut status = Status::default();
-    for part in parts(answer) {
-        let line = String::from_utf8_lossy(part);
-        match line.strip_prefix("# ") {
-            None => status.changed += 1,
-            Some(head) => match head.split_once(' ') {
-                Some(("branch.oid", commit)) => status.head = named(commit),
-                Some(("branch.head", branch)) => status.branch = named(branch),
-                _ => {}
-            },
-        }
-    }
-    status
-}
-
-/// In brackets git says that there is none: no branch of a person's is called so.
-fn named(text: &str) -> Option<String> {
-    let is_none = text == "(initial)" || text == "(detached)";
-    (!is_none).then(|| text.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn where_head_is_and_how_much_has_changed_is_read_from_one_answer() {
-        for (answer, head, branch, changed) in [
-            ("# branch.oid abc\0# branch.head main\0", Some("abc"), Some("main"), 0),
-            ("# branch.oid (initial)\0# branch.head main\0? a b\0", None, Some("main"), 1),
-            (
-                "# branch.oid abc\0# branch.head (detached)\0# branch.ab +0 -0\x001 .M N... x\0u UU y\0",
-                Some("abc"),
-                None,
-                2,
-            ),
-        ] {
-            let [head, branch] = [head, branch].map(|name| name.map(str::to_owned));
-            assert_eq!(read(answer.as_bytes()), Status { head, branch, changed }, "{answer:?}");
-        }
-    }
+    let paths: Vec<_> = std::iter::once(":/").chain(but).collect();
+    timeout(PATIENCE, Status::of(git, "normal", &paths)).await.ok()?.ok()
 }

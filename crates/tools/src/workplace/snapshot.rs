@@ -19,6 +19,7 @@ use crate::protect::{file, file_below};
 const INDEX_MAX: u64 = 256 << 20;
 
 /// A place for objects that nobody will miss.
+#[derive(Debug)]
 pub(super) struct Scratch {
     folder: PathBuf,
 }

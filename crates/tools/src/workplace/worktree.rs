@@ -1,16 +1,18 @@
 //! A worktree and a branch of its own for an agent: from HEAD, or found again.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use midturn_core::rules::id::{AgentName, SessionId};
 
+use super::borrowed::Found;
 use super::folders::SessionFolders;
 use super::git::{Git, GitError, parts};
 use super::keeper::Keeper;
 use super::layout::{self, RepositoryLayout};
 use super::record::{Record, Records};
+use super::starting::Shared;
 use crate::arguments::listed;
 use crate::mark::Mark;
 use crate::process::Supervisor;
@@ -93,6 +95,13 @@ pub(super) enum FolderState {
     Broken,
     /// It isn't there.
     Gone,
+}
+
+/// A worktree that is about to be made, and what the project had when it began.
+pub(super) struct Begun {
+    pub(super) worktree: Worktree,
+    pub(super) record: Record,
+    pub(super) found: Arc<Found>,
 }
 
 /// What became of a worktree that was looked for.
@@ -212,9 +221,17 @@ impl Repository {
     }
 
     /// What a worktree that starts from HEAD will not have, in words. `None`: nothing.
-    pub(super) async fn dirty(&self, head: &str) -> Result<Option<String>, GitError> {
-        let mut words =
-            vec!["status", "--porcelain=v1", "-z", "--untracked-files=normal", "--no-renames", "--", "."];
+    pub(super) async fn changed(&self) -> Result<Option<String>, GitError> {
+        let mut words = vec![
+            "status",
+            "--porcelain=v1",
+            "-z",
+            "--untracked-files=normal",
+            "--no-renames",
+            "--ignore-submodules=dirty",
+            "--",
+            ".",
+        ];
         let ours =
             self.state.strip_prefix(&self.layout.top).map(|state| format!(":(exclude){}", state.display()));
         if let Ok(ours) = &ours {
@@ -222,12 +239,7 @@ impl Repository {
         }
         let answer = self.git().bytes(&words).await?;
         let paths = parts(&answer).filter_map(|part| part.get(3..)).map(String::from_utf8_lossy);
-        Ok(listed(&paths.collect::<Vec<_>>()).map(|paths| {
-            format!(
-                "the worktree starts from commit {head:.12}: uncommitted changes in the project folder ({paths}) are \
-                 not in it"
-            )
-        }))
+        Ok(listed(&paths.collect::<Vec<_>>()))
     }
 
     /// Takes a name for a worktree, the agent's own, and the branch `midturn/SESSION/NAME`. If either is
@@ -235,18 +247,29 @@ impl Repository {
     pub(super) async fn begin(
         &self,
         agent: &AgentName,
-        start: &str,
-    ) -> Result<(Worktree, Record), NoWorktree> {
+        (shared, mut asked): (&Shared<Arc<Found>>, Instant),
+    ) -> Result<Begun, NoWorktree> {
         let mut error = None;
         for _ in 0..LOOKS {
-            let (name, branch) = self.free_name(agent.as_str()).await?;
+            let look = async |before: Option<Arc<Found>>| {
+                let found = self.look().await?;
+                Ok::<_, GitError>(Arc::new(found.after(before.as_deref())))
+            };
+            let found = shared.since(asked, look).await?;
+            let start = found.head()?;
+            let (name, branch) = self.free_name(agent.as_str(), &found)?;
             let record = self.records.begin(agent, &name, &branch, start);
             // First, so that what is half made when we are killed is known as ours.
             self.records.save(&record).map_err(not_remembered)?;
-            match self.pin(&reference(&branch), start).await {
-                Ok(()) => return Ok((self.worktree(&record).map_err(not_made)?, record)),
+            match self.pin(&found, Some((&reference(&branch), start))).await {
+                Ok(()) => {
+                    let worktree = self.worktree(&record).map_err(not_made)?;
+                    return Ok(Begun { worktree, record, found });
+                }
                 Err(failed) => error = Some(failed),
             }
+            // Something is there that was not found.
+            asked = Instant::now();
         }
         Err(error.map_or_else(|| NoWorktree::Failed("no name is free".to_owned()), Into::into))
     }
@@ -290,7 +313,9 @@ impl Repository {
         }
         // One that was only half made, in which nobody has worked.
         remove_if_there(&worktree.top).map_err(not_made)?;
-        worktree.make(&tip).await?;
+        let found = self.look().await?;
+        self.pin(&found, None).await?;
+        worktree.make(&tip, &found).await?;
         let was_made = record.made;
         self.made(record)?;
         Ok(Again::Found(worktree.into(), was_made.then_some(REBUILT)))
@@ -309,18 +334,14 @@ impl Repository {
         Ok(record)
     }
 
-    async fn free_name(&self, agent: &str) -> Result<(String, String), NoWorktree> {
-        let git = self.git();
+    fn free_name(&self, agent: &str, found: &Found) -> Result<(String, String), NoWorktree> {
         let branches = format!("midturn/{}", part_of_branch(&self.records.session));
-        let all = format!("{}/", reference(&branches));
-        let taken = git.bytes(&["for-each-ref", "--format=%(refname)%00", &all]).await?;
-        let taken: HashSet<_> = parts(&taken).map(|part| part.trim_ascii().to_vec()).collect();
         for n in 1..=NAMES_TRIED {
             // No agent's name has a dot, so no other agent wants this one.
             let name = if n == 1 { agent.to_owned() } else { format!("{agent}.{n}") };
             let branch = format!("{branches}/{name}");
             let path = self.records.folder.join(&name);
-            if !taken.contains(reference(&branch).as_bytes()) && path.symlink_metadata().is_err() {
+            if !found.has(&reference(&branch)) && path.symlink_metadata().is_err() {
                 return Ok((name, branch));
             }
         }
