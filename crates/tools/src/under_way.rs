@@ -3,10 +3,13 @@
 //! has left for git. Meanwhile a file says what was there before; who comes later and finds one of a
 //! dead process puts things right, before anything obeys them. Nothing is synced: a machine that loses
 //! its power may lose the file too.
+//!
+//! A file is a digit and a record. From one command to the next mostly the digit changes: whether it is under way.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
@@ -25,6 +28,11 @@ const FOLDER: &str = "under-way";
 /// How one is called that is being written.
 const NEW: &str = "new";
 
+/// The first byte of a file: the command that is told of is under way, or nothing of it is alive and it was looked
+/// after.
+const UNDER_WAY: u8 = b'1';
+const OVER: u8 = b'0';
+
 /// How many of them are looked at, and how large one is, in bytes.
 const RECORDS_MAX: usize = 10_000;
 const RECORD_MAX: u64 = 16 << 20;
@@ -35,12 +43,20 @@ pub(crate) struct UnderWay {
     file: PathBuf,
     folder: PathBuf,
     aside: PathBuf,
-    /// What may still stand, of the last command.
-    stand_ins: Mutex<Vec<Lossless>>,
+    /// What stands in the file, when it was written for a command in this run.
+    told: Mutex<Option<Told>>,
     /// In a folder where a person will work.
     pub(crate) left_for_git: Option<LeftForGit>,
     /// Of what an earlier process left, what was done about it: to be told once.
     notes: Mutex<Vec<String>>,
+}
+
+/// What was told of an agent's last command.
+#[derive(Debug)]
+struct Told {
+    command: Begun,
+    stand_ins: Vec<Lossless>,
+    is_over: bool,
 }
 
 /// What is in such a file.
@@ -60,7 +76,7 @@ struct Record {
 }
 
 /// A command, as it began.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Begun {
     /// What had authority.
     there: BTreeSet<Lossless>,
@@ -74,7 +90,7 @@ impl UnderWay {
     pub(crate) fn of(state: &Path, session: &str, agent: &str, folder: &Path, aside: &Path) -> Self {
         let file = state.join(FOLDER).join(format!("{session}.{agent}.json"));
         let (folder, aside) = (folder.to_owned(), aside.to_owned());
-        Self { file, folder, aside, stand_ins: Mutex::default(), left_for_git: None, notes: Mutex::default() }
+        Self { file, folder, aside, told: Mutex::default(), left_for_git: None, notes: Mutex::default() }
     }
 
     /// Where its file is, which has to be for this user only.
@@ -92,7 +108,8 @@ impl UnderWay {
         };
         self.recover(guard)?;
         left_for_git.run_begins()?;
-        self.write(None)
+        *self.told.lock() = None;
+        self.write(None, Vec::new())
     }
 
     /// Before a command, after the look: `stand_ins` are put where nothing is.
@@ -104,14 +121,27 @@ impl UnderWay {
     ) -> io::Result<()> {
         let there = before.there.iter().cloned().map(Lossless).collect();
         let (is_whole, temporary) = (before.is_whole(), Lossless(temporary.to_owned()));
-        *self.stand_ins.lock() = stand_ins.map(Lossless).collect();
-        self.write(Some(Begun { there, is_whole, temporary }))
+        let command = Begun { there, is_whole, temporary };
+        let stand_ins: Vec<_> = stand_ins.map(Lossless).collect();
+        let mut told = self.told.lock();
+        if let Some(told) =
+            told.as_mut().filter(|told| told.command == command && told.stand_ins == stand_ins)
+        {
+            told.is_over = false;
+            return self.say(UNDER_WAY);
+        }
+        *told = None;
+        self.write(Some(command.clone()), stand_ins.clone())?;
+        *told = Some(Told { command, stand_ins, is_over: false });
+        Ok(())
     }
 
     /// Nothing of the command is alive, and it was looked after. What there is to say of an earlier one.
     pub(crate) fn is_over(&self) -> Vec<String> {
-        // One that stays as it was says that there may be more to look after than there is.
-        let _ = self.write(None);
+        if let Some(told) = self.told.lock().as_mut() {
+            // One that stays as it was says that there may be more to look after than there is.
+            told.is_over = self.say(OVER).is_ok();
+        }
         std::mem::take(&mut *self.notes.lock())
     }
 
@@ -119,33 +149,39 @@ impl UnderWay {
     pub(crate) fn run_is_over(&self) -> Vec<String> {
         let notes = self.left_for_git.as_ref().map(LeftForGit::put_aside).unwrap_or_default();
         stand_in::sweep();
-        self.stand_ins.lock().clear();
+        *self.told.lock() = None;
         // As before.
         let _ = fs::remove_file(&self.file);
         notes
     }
 
-    fn write(&self, command: Option<Begun>) -> io::Result<()> {
+    fn say(&self, how_far: u8) -> io::Result<()> {
+        File::options().write(true).open(&self.file)?.write_all_at(&[how_far], 0)
+    }
+
+    fn write(&self, command: Option<Begun>, stand_ins: Vec<Lossless>) -> io::Result<()> {
         let record = Record {
             owner: Owner::ourselves()?,
             folder: Lossless(self.folder.clone()),
             aside: Lossless(self.aside.clone()),
-            stand_ins: self.stand_ins.lock().clone(),
+            stand_ins,
             command,
             repositories: self.left_for_git.as_ref().and_then(LeftForGit::before),
         };
-        if record.command.is_none() && record.repositories.is_none() && record.stand_ins.is_empty() {
-            return fs::remove_file(&self.file);
-        }
+        let mut bytes = vec![UNDER_WAY];
+        serde_json::to_writer(&mut bytes, &record)?;
         // Under its name there is always a whole one.
         let new = self.file.with_extension(NEW);
-        fs::write(&new, serde_json::to_vec(&record)?)?;
+        fs::write(&new, bytes)?;
         fs::rename(&new, &self.file)
     }
 
     /// Before the look: whatever the last command of this agent left that nobody looked after, because
     /// its process was killed or its call given up, this guard puts right.
     pub(crate) fn recover(&self, guard: &Guard) -> io::Result<()> {
+        if self.told.lock().as_ref().is_some_and(|told| told.is_over) {
+            return Ok(());
+        }
         let Some(Record { command, repositories, folder, stand_ins, .. }) = read(&self.file) else {
             return Ok(());
         };
@@ -191,7 +227,14 @@ pub fn recover(state: &Path, root: &Path) -> Vec<String> {
 
 /// `None`: there is none.
 fn read(file: &Path) -> Option<Record> {
-    serde_json::from_slice(&head_of(file, RECORD_MAX).ok()?).ok()
+    let bytes = head_of(file, RECORD_MAX).ok()?;
+    // Before there was a digit, a file was there as long as its command.
+    let (how_far, record) = match bytes.split_first()? {
+        (b'{', _) => (UNDER_WAY, &*bytes),
+        (how_far, record) => (*how_far, record),
+    };
+    let record: Record = serde_json::from_slice(record).ok()?;
+    Some(Record { command: record.command.filter(|_| how_far == UNDER_WAY), ..record })
 }
 
 impl Record {
@@ -270,6 +313,39 @@ mod tests {
         assert!(top.join(".vscode").exists() && !planted.join(".idea").exists());
         let notes = under_way.is_over();
         assert!(notes.len() == 1 && notes[0].contains("of a command in"), "{notes:?}");
+        let record = read(&under_way.file).unwrap();
+        assert!(record.command.is_none(), "looked after");
+        under_way.run_is_over();
         assert!(!under_way.file.exists());
+    }
+
+    #[test]
+    fn the_same_is_told_by_a_digit_and_anything_else_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let (top, aside) = (folder.path().join("top"), folder.path().join("aside"));
+        fs::create_dir(&top).unwrap();
+        fs::create_dir(folder.path().join(FOLDER)).unwrap();
+        let guard = || Guard::new(aside.clone(), false).watch(&top, Sought::Authorities).unwrap();
+        let under_way = UnderWay::of(folder.path(), "s", "a", &top, &aside);
+        let inode = || std::os::unix::fs::MetadataExt::ino(&under_way.file.metadata().unwrap());
+        let stand_in = top.join(".claude");
+        let begins = |stand_ins: &[&PathBuf]| {
+            let before = guard().before().unwrap();
+            under_way.begins(&before, stand_ins.iter().map(|&path| path.clone()), &aside).unwrap();
+            inode()
+        };
+        let is_told = || read(&under_way.file).unwrap().command.is_some();
+        let first = begins(&[&stand_in]);
+        assert!(is_told());
+        under_way.is_over();
+        assert!(!is_told() && read(&under_way.file).unwrap().stand_ins.len() == 1);
+        assert_eq!(begins(&[&stand_in]), first);
+        assert!(is_told());
+        // A call that was given up: nobody said that it is over.
+        fs::create_dir(&stand_in).unwrap();
+        under_way.recover(&guard()).unwrap();
+        assert!(!stand_in.exists());
+        assert_ne!(begins(&[]), first);
+        assert!(is_told());
     }
 }

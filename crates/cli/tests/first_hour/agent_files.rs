@@ -73,7 +73,7 @@ const NAMES: [&str; 20] = [
     "guard",
     "handbook",
     "indented",
-    "fan-yi-zhe",
+    "japanese",
     "the-very-patient-person-who-reads-all-of-the-logs-of-the-night-a",
     "migrator",
     "optimizer",
