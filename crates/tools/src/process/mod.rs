@@ -171,6 +171,8 @@ impl Supervisor {
     #[must_use]
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = Some(sandbox);
+        // What was decided for another one holds for that.
+        self.anchors = Arc::default();
         self
     }
 
