@@ -90,7 +90,7 @@ impl Confined {
     pub(crate) fn after(&self, before: &Before) -> (Vec<String>, Vec<String>) {
         let notes = self.guard.after(before);
         // Nothing that the command did wrong.
-        let replaced = self.guard.replaced(before, &self.confinement.read_only);
+        let replaced = self.guard.replaced(before, &self.confinement.read_only, stands_at);
         let earlier = self.under_way.as_ref().map(UnderWay::is_over).unwrap_or_default();
         (notes, earlier.into_iter().chain(replaced).chain(self.guard.stopped()).collect())
     }

@@ -261,10 +261,19 @@ impl Guard {
     }
 
     /// What somebody else put in the place of what was mounted; what there is to say of it. In folders that
-    /// were `read_only` as a whole the new one couldn't be written either.
-    pub(crate) fn replaced(&self, before: &Before, read_only: &[PathBuf]) -> Vec<String> {
+    /// were `read_only` as a whole the new one couldn't be written either; and what `stands_in` for something comes
+    /// and goes by us.
+    pub(crate) fn replaced(
+        &self,
+        before: &Before,
+        read_only: &[PathBuf],
+        stands_in: fn(&Path) -> bool,
+    ) -> Vec<String> {
         let told = |mounted: &Mounted| {
             let at = &self.watched[mounted.by].at;
+            if stands_in(&at.path.join(&mounted.path)) {
+                return None;
+            }
             let folder = at.path.join(mounted.path.parent()?);
             let is_held = read_only.iter().any(|path| folder.starts_with(path));
             if is_held { None } else { mounted.told(at.folder.as_fd(), &at.path, &self.aside) }
