@@ -124,13 +124,12 @@ impl UnderWay {
         let command = Begun { there, is_whole, temporary };
         let stand_ins: Vec<_> = stand_ins.map(Lossless).collect();
         let mut told = self.told.lock();
-        if let Some(told) =
-            told.as_mut().filter(|told| told.command == command && told.stand_ins == stand_ins)
-        {
-            told.is_over = false;
-            return self.say(UNDER_WAY);
+        let same = told.take().filter(|told| told.command == command && told.stand_ins == stand_ins);
+        // Somebody may have removed it: then it is written anew.
+        if let Some(same) = same.filter(|_| self.say(UNDER_WAY).is_ok()) {
+            *told = Some(Told { is_over: false, ..same });
+            return Ok(());
         }
-        *told = None;
         self.write(Some(command.clone()), stand_ins.clone())?;
         *told = Some(Told { command, stand_ins, is_over: false });
         Ok(())
@@ -341,11 +340,15 @@ mod tests {
         assert!(!is_told() && read(&under_way.file).unwrap().stand_ins.len() == 1);
         assert_eq!(begins(&[&stand_in]), first);
         assert!(is_told());
+        under_way.is_over();
+        fs::remove_file(&under_way.file).unwrap();
+        let anew = begins(&[&stand_in]);
+        assert!(is_told());
         // A call that was given up: nobody said that it is over.
         fs::create_dir(&stand_in).unwrap();
         under_way.recover(&guard()).unwrap();
         assert!(!stand_in.exists());
-        assert_ne!(begins(&[]), first);
+        assert_ne!(begins(&[]), anew);
         assert!(is_told());
     }
 }

@@ -545,4 +545,19 @@ mod tests {
             assert_eq!(guard.stopped_in_run(), Some(note));
         }
     }
+
+    #[test]
+    fn what_stands_in_comes_and_goes_and_anything_else_that_is_replaced_is_told() {
+        let (folder, guard) = guarded(true);
+        let place = folder.path().join("top/.idea");
+        std::fs::create_dir_all(&place).unwrap();
+        let before = guard.before().unwrap();
+        // Another one, while the first is still there.
+        std::fs::create_dir(folder.path().join("new")).unwrap();
+        std::fs::rename(&place, folder.path().join("old")).unwrap();
+        std::fs::rename(folder.path().join("new"), &place).unwrap();
+        assert_eq!(guard.replaced(&before, &[], |path| path.ends_with(".idea")), Vec::<String>::new());
+        let told = guard.replaced(&before, &[], |_| false);
+        assert!(told.len() == 1 && told[0].contains("was replaced from outside"), "{told:?}");
+    }
 }

@@ -43,8 +43,8 @@ fn become_command(orders: &Orders, order: &LaunchOrder) -> Report {
 
 fn prepare(orders: &Orders, order: &LaunchOrder) -> Result<(), String> {
     let own_group = nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(io::Error::from);
-    let alone = own_group.and_then(|()| hear_all_signals());
-    alone.map_err(|e| format!("privileges could not be given up: {e}"))?;
+    let of_system = own_group.and_then(|()| hear_all_signals());
+    of_system.map_err(|e| format!("privileges could not be given up: {e}"))?;
     lock(orders, &order.doors)
 }
 
