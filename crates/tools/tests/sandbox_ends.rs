@@ -50,6 +50,48 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
+/// The cgroups of a command.
+async fn groups(sandbox: &Sandbox, fixture: &Fixture) -> Vec<String> {
+    let said = says(sandbox, fixture, "cat /proc/self/cgroup").await;
+    let names = said.lines().filter_map(|line| line.split('/').next_back());
+    names.filter(|name| name.starts_with("midturn-")).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_group_is_the_next_command_s_as_long_as_it_is_as_new_and_none_stays() {
+    if !has_python() {
+        return;
+    }
+    let limits = TreeLimits { processes: 40, memory: 512 << 20, ..TreeLimits::default() };
+    for sandbox in sandboxes(false, limits).await {
+        if sandbox.in_force().limits == LimitsBy::Looking {
+            continue;
+        }
+        let (fixture, claim) = (Fixture::new(), sandbox.in_force().to_string());
+        let first = groups(&sandbox, &fixture).await;
+        assert!(!first.is_empty(), "{claim}");
+        assert_eq!(groups(&sandbox, &fixture).await, first, "{claim}");
+        // What a group has counted is one command's.
+        let crowd = "python3 -c 'import os, time\nfor i in range(80): os.fork() or time.sleep(300)'";
+        let crowd = fixture.command(crowd, fixture.confinement());
+        let (ended, _) = run(&sandbox, &crowd).await.unwrap();
+        assert_eq!(ended.exceeded, Some(Exceeded::Processes(limits.processes)), "{claim}");
+        let second = groups(&sandbox, &fixture).await;
+        assert!(second.len() == first.len() && second != first, "{claim}: {second:?}");
+        // So is what it has in memory of files.
+        let text = "head -c 64M /dev/zero > big; cat big | tail -c 1 | wc -c";
+        assert_eq!(says(&sandbox, &fixture, text).await, "1\n", "{claim}");
+        assert_ne!(groups(&sandbox, &fixture).await, second, "{claim}");
+        drop(sandbox);
+        let ours = format!("midturn-{}-*", std::process::id());
+        let there = std::process::Command::new("find").args(["/sys/fs/cgroup", "-name", &ours]).output().unwrap();
+        let there = String::from_utf8(there.stdout).unwrap();
+        for name in first.iter().chain(&second) {
+            assert!(!there.contains(&format!("{name}\n")), "{claim}: {there}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn nothing_is_left_alive_and_no_group_stays() {
     let rows = [

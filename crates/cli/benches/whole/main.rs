@@ -22,11 +22,12 @@ use std::process::ExitCode;
 use midturn_tools::process::{SUPERVISE, supervise_main};
 
 /// A table, by the word that asks for it alone.
-const TABLES: [(&str, fn()); 6] = [
+const TABLES: [(&str, fn()); 7] = [
     ("launch", launch::table),
     ("urgent", urgent::table),
     ("abort", abort::table),
     ("shell", shell::table),
+    ("thousand", shell::thousand),
     ("fleet", fleet::table),
     ("replay", replay::table),
 ];

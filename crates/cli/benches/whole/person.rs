@@ -5,6 +5,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use nix::sys::prctl::set_child_subreaper;
+use nix::sys::wait::wait;
+
 use super::server::Server;
 
 /// A run under way.
@@ -35,6 +38,7 @@ impl Live {
         let mut command = midturn(folder, &words);
         command.env("ANTHROPIC_API_KEY", "no-key-at-all").env("ANTHROPIC_BASE_URL", &server.url);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        set_child_subreaper(true).unwrap();
         let mut child = command.spawn().unwrap();
         let (typed, events) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         Self { child, typed, events: BufReader::new(events) }
@@ -49,8 +53,7 @@ impl Live {
     /// Reads events up to the first that holds this text.
     pub(crate) fn until(&mut self, text: &str) -> String {
         loop {
-            let mut line = String::new();
-            assert!(self.events.read_line(&mut line).unwrap() > 0, "the run ended before {text}");
+            let line = self.next().unwrap_or_else(|| panic!("the run ended before {text}"));
             if line.contains(text) {
                 return line;
             }
@@ -67,13 +70,17 @@ impl Live {
         (of("VmRSS:"), of("RssAnon:"))
     }
 
-    /// Reads to the end and waits for it.
+    /// The next event.
+    pub(crate) fn next(&mut self) -> Option<String> {
+        let mut line = String::new();
+        (self.events.read_line(&mut line).unwrap() > 0).then_some(line)
+    }
+
+    /// Reads to the end and waits for it, and for whatever it started: what nobody waited for has no processor time.
     pub(crate) fn end(mut self) {
-        let mut rest = String::new();
-        while self.events.read_line(&mut rest).unwrap() > 0 {
-            rest.clear();
-        }
+        while self.next().is_some() {}
         self.child.wait().unwrap();
+        while wait().is_ok() {}
     }
 
     /// Has it end, whatever it does.

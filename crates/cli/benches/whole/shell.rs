@@ -1,12 +1,13 @@
 //! Processor time of a turn with a streamed reply and the command `true`, and the wall time of
-//! many agents at it.
+//! many agents at it: as a person has it, sandboxed, and without a sandbox.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::person::Live;
 use super::server::{Answer, Server, turns};
@@ -14,27 +15,49 @@ use super::stats::{Figures, millis, of_children};
 
 const TURNS: usize = 200;
 
+/// What is measured in turn: how it is called, what is said for it, and what is aimed at for a turn and for 100 agents.
+const WAYS: [(&str, &[&str], &str, &str); 2] = [
+    ("sandboxed", &[], "target 4", "target 6"),
+    ("bare", &["--no-sandbox"], "target 2.5", ""),
+];
+
 pub(crate) fn table() {
     println!(
         "\na turn over HTTP with the command `true`, its processes included  (median, minimum, maximum)"
     );
-    let (mut ours, mut hand) = (vec![], vec![]);
+    let mut ours = WAYS.map(|_| Vec::new());
+    let mut hand = Vec::new();
     for _ in 0..5 {
-        let start = conversation(1);
-        ours.push((conversation(TURNS + 1) - start) / TURNS as f64);
+        for ((_, said, ..), figures) in WAYS.iter().zip(&mut ours) {
+            let start = conversation(1, said);
+            figures.push((conversation(TURNS + 1, said) - start) / TURNS as f64);
+        }
         hand.push(by_hand());
     }
-    Figures::new(ours).print("processor time of a turn, 200 turns", "ms", "target 2.5");
+    for ((name, _, target, _), figures) in WAYS.iter().zip(ours) {
+        let name = format!("processor time of a turn, 200 turns, {name}");
+        Figures::new(figures).print(&name, "ms", target);
+    }
     Figures::new(hand).print("of it, `bash -c true` by hand", "ms", "");
-    let wall = Figures::new((0..3).map(|_| many(100, 20)));
-    wall.print("100 agents × 20 turns, wall time", "s", "target 6");
+    for (name, said, _, target) in WAYS {
+        let wall = Figures::new((0..3).map(|_| many(100, 20, said).seconds));
+        wall.print(&format!("100 agents × 20 turns, wall time, {name}"), "s", target);
+    }
 }
 
-fn conversation(most: usize) -> f64 {
+/// A thousand agents, once: a minute and more.
+pub(crate) fn thousand() {
+    println!("\n1,000 agents × 20 turns with the command `true`, sandboxed");
+    let Many { seconds, fewest } = many(1_000, 20, &[]);
+    println!("  {:<58} {seconds:>9.1} s      target 60", "wall time");
+    println!("  {:<58} {fewest:>9}", "turns of who has fewest, when all together have half");
+}
+
+fn conversation(most: usize, said: &[&str]) -> f64 {
     let server = Server::start(move |body| answer(body, most));
     let folder = tempfile::tempdir().unwrap();
     let before = of_children();
-    Live::start(folder.path(), &server, &[]).end();
+    Live::start(folder.path(), &server, said).end();
     millis(of_children() - before)
 }
 
@@ -54,8 +77,15 @@ fn by_hand() -> f64 {
     millis(of_children() - before) / TURNS as f64
 }
 
+/// How many agents got through their turns.
+struct Many {
+    seconds: f64,
+    /// The turns of the one who has fewest, when all together have half of theirs.
+    fewest: usize,
+}
+
 /// A lead spawns so many subagents, and each takes so many turns.
-fn many(agents: usize, most: usize) -> f64 {
+fn many(agents: usize, most: usize, said: &[&str]) -> Many {
     let server = Server::start(move |body| {
         if !body.contains("the task") {
             return answer(body, most);
@@ -70,9 +100,35 @@ fn many(agents: usize, most: usize) -> f64 {
     let folder = tempfile::tempdir().unwrap();
     definition(folder.path());
     let begin = Instant::now();
-    let most = format!("max_agents={}", agents + 1);
-    Live::start(folder.path(), &server, &["--set", &most]).end();
-    begin.elapsed().as_secs_f64()
+    let bounds = ["max_agents", "max_spawns"].map(|name| format!("{name}={}", agents + 1));
+    let bounds = bounds.iter().flat_map(|bound| ["--set", bound]);
+    let mut live = Live::start(folder.path(), &server, &bounds.chain(said.iter().copied()).collect::<Vec<_>>());
+    let mut done = HashMap::new();
+    while let Some(event) = live.next() {
+        count(&event, &mut done);
+        if done.values().sum::<usize>() == agents * most / 2 {
+            break;
+        }
+    }
+    let fewest = done.values().copied().min().unwrap_or(0) * usize::from(done.len() == agents);
+    while let Some(event) = live.next() {
+        count(&event, &mut done);
+    }
+    assert!(done.len() == agents && done.values().all(|turns| *turns == most), "{} at work", done.len());
+    live.end();
+    Many { seconds: begin.elapsed().as_secs_f64(), fewest }
+}
+
+/// Notes a command that ended well.
+fn count(event: &str, done: &mut HashMap<String, usize>) {
+    if !event.contains("tool_finished") {
+        return;
+    }
+    let event: Value = serde_json::from_str(event).unwrap();
+    if event["type"] == "tool_finished" && event["name"] == "bash" {
+        assert_eq!(event["status"], "completed", "{event}");
+        *done.entry(event["agent"].as_str().unwrap().to_owned()).or_default() += 1;
+    }
 }
 
 fn definition(folder: &Path) {

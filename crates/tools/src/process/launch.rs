@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, PipeWriter};
 use std::mem::take;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command as Process;
@@ -17,7 +17,7 @@ use super::anchors::{Anchor, Needs};
 use super::running::Running;
 use super::supervise::{SUPERVISE, Supervision};
 use super::table::{is_dead_at_last, keep_until_dead};
-use super::wire::{LaunchOrder, Role, Setting, encode, send_head};
+use super::wire::{LaunchOrder, Role, Setting, encode, send_head, texts};
 use super::{Command, RunError, Supervisor};
 use crate::mark::Mark;
 use crate::sandbox::cgroup::Group;
@@ -51,12 +51,12 @@ impl Holds {
         spawn_blocking(move || is_dead_at_last(&first)).await.is_ok_and(|is_dead| is_dead)
     }
 
-    /// Nothing of the command is alive. The group is removed behind our back: the system may
+    /// Nothing of the command is alive. A group that is not as new is removed behind our back: the system may
     /// take milliseconds, and what is empty harms nobody.
     pub(super) fn over(mut self) {
         self.supervisor = None;
-        if let Some(group) = self.group.take() {
-            spawn_blocking(move || drop(group));
+        if let Some(used) = self.group.take().and_then(Group::over) {
+            spawn_blocking(move || drop(used));
         }
     }
 }
@@ -94,7 +94,7 @@ fn start(
     let Supervisor { grace, sandbox, .. } = supervisor;
     let Prepared { wrapper, orders, anew, ground, stand_ins } =
         prepare(supervisor, supervision, command).map_err(no_sandbox)?;
-    let (words, environment) = (command.words.clone(), supervisor.environment(command));
+    let (words, environment) = texts(&command.words, &supervisor.environment(command));
     let (folder, streams) = (command.folder.clone(), command.streams.clone());
     let order = LaunchOrder { grace: *grace, words, environment, folder, streams, anew, doors: Vec::new() };
     let mut setting = Setting { supervision, sandbox: orders };
@@ -121,8 +121,7 @@ fn start(
     let order = order.map_err(no_sandbox)?;
     // Made while it starts.
     holds.group = sandbox.as_ref().map_or(Ok(None), Sandbox::group).map_err(no_sandbox)?;
-    let doors = holds.group.as_ref().map_or(Ok(Vec::new()), Group::doors).map_err(no_sandbox)?;
-    let doors: Vec<_> = doors.iter().map(AsFd::as_fd).collect();
+    let doors: Vec<_> = holds.group.iter().flat_map(Group::doors).collect();
     // One that is gone already is noticed when its report is read.
     let _gone = send_head(&ours, order.len(), &doors);
     let running = Running::new(child, ours, output.into())?;

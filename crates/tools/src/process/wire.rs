@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,7 +23,8 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{SUPERVISE, Streams, Supervision};
 use crate::sandbox::InMemory;
@@ -36,7 +37,7 @@ const WORDS_MAX: usize = 136 << 10;
 /// The longest environment. The kernel takes 2 MiB for it and the words together.
 const ENVIRONMENT_MAX: usize = 2 << 20;
 
-/// The longest message. As JSON a byte of a word takes up to four.
+/// The longest message. As JSON a byte of a word takes up to six.
 const MESSAGE_MAX: usize = 16 << 20;
 
 /// The longest report: there is room for a path in it.
@@ -105,8 +106,8 @@ pub(crate) enum Built {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LaunchOrder {
     pub(crate) grace: Duration,
-    pub(crate) words: Vec<OsString>,
-    pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) words: Vec<Text>,
+    pub(crate) environment: Vec<(Text, Text)>,
     /// Where it runs. Who is forked goes there; who is executed is started there.
     pub(crate) folder: PathBuf,
     pub(crate) streams: Streams,
@@ -115,6 +116,31 @@ pub(crate) struct LaunchOrder {
     /// Of the command's cgroups; they come with the order.
     #[serde(skip)]
     pub(crate) doors: Vec<OwnedFd>,
+}
+
+/// A word or a variable, which need not be Unicode: as JSON each byte is the character of that number. As an array of
+/// numbers, which serde has for it, it would be four times as long, and most of what a launch has to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Text(pub(crate) OsString);
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.to_str().filter(|text| text.is_ascii()) {
+            Some(text) => serializer.serialize_str(text),
+            None => serializer.collect_str(&self.0.as_bytes().iter().copied().map(char::from).collect::<String>()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text.is_ascii() {
+            return Ok(Self(text.into()));
+        }
+        let bytes: Result<_, _> = text.chars().map(u8::try_from).collect();
+        bytes.map(|bytes| Self(OsString::from_vec(bytes))).map_err(D::Error::custom)
+    }
 }
 
 impl LaunchOrder {
@@ -140,6 +166,15 @@ pub(crate) fn encode(told: &impl Serialize) -> io::Result<Vec<u8>> {
     let bytes = serde_json::to_vec(told)?;
     let is_short = bytes.len() <= MESSAGE_MAX;
     is_short.then_some(bytes).ok_or_else(|| io::Error::other("there are too many places to protect"))
+}
+
+/// Words and an environment, to be handed over.
+pub(crate) fn texts(
+    words: &[OsString],
+    environment: &[(OsString, OsString)],
+) -> (Vec<Text>, Vec<(Text, Text)>) {
+    let variables = environment.iter().cloned().map(|(name, value)| (Text(name), Text(value)));
+    (words.iter().cloned().map(Text).collect(), variables.collect())
 }
 
 /// Whether the system takes these words and this environment: neither holds a NUL or is too long.
@@ -263,12 +298,13 @@ mod tests {
 
     #[test]
     fn a_launch_order_keeps_empty_words_and_refuses_nul() {
-        let words = vec!["bash".into(), "".into(), "é x".into(), OsString::from_vec(vec![0xff])];
+        let words = vec!["bash".into(), "".into(), "é x".into(), OsString::from_vec(vec![0xff, 1, b'a'])];
         let environment = vec![("A".into(), "b=c".into()), ("E".into(), "".into())];
         assert!(can_be_handed_over(&words, &environment));
         let (grace, folder) = (Duration::from_millis(7), PathBuf::from("/w"));
         let anew = Anew { covered: vec!["/p/.claude".into()], ..Anew::default() };
         let streams = Streams { input: Some("/in".into()), errors: None };
+        let (words, environment) = texts(&words, &environment);
         let order = LaunchOrder { grace, words, environment, folder, streams, anew, doors: Vec::new() };
         let (ours, theirs) = UnixStream::pair().unwrap();
         Message::send(&ours, &encode(&order).unwrap(), &[theirs.as_fd()]).unwrap();

@@ -4,20 +4,29 @@
 //! whoever limits us limits our commands. A command's process walks in by itself before it
 //! becomes the command; its supervisor stays outside, so that what kills the command's
 //! processes for their memory spares it.
+//!
+//! To make and remove groups is dear, and most commands leave theirs as new: it waits for the next one.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::fd::OwnedFd;
+mod group;
+
+use std::fs::{self, File};
+use std::io;
+use std::mem::take;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use self::group::{Folders, set};
 use super::{InMemory, TreeLimits};
 use crate::process::table::Process;
 
 const NAME: &str = "midturn-";
+
+/// Groups that wait for their next command, at most.
+const FREE_MAX: usize = 16;
 
 /// Groups that could not be removed yet, at most; the next daemon finds the rest by name.
 const REST_MAX: usize = 1_024;
@@ -33,13 +42,19 @@ pub enum Exceeded {
     Folder(InMemory, u64),
 }
 
-/// Where groups can be made.
+/// Where groups can be made, and those that are there.
 #[derive(Clone, Debug)]
-pub(crate) struct Groups {
+pub(crate) struct Groups(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
     places: Places,
     /// Our name: number and start, as the system's table has them.
     us: String,
-    rest: Arc<Mutex<Vec<PathBuf>>>,
+    limits: TreeLimits,
+    /// As new, and nobody's. They are removed with the last of those who could use them.
+    free: Mutex<Vec<Folders>>,
+    rest: Mutex<Vec<PathBuf>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,25 +65,34 @@ struct Places {
     memory: Option<PathBuf>,
 }
 
-/// One command's group. Dropped, it is removed.
+impl Places {
+    /// A process that moves itself, as a thread, waits for nobody; through `cgroup.procs` it would wait until all
+    /// processors had taken notice, which is milliseconds.
+    fn door(&self) -> &'static str {
+        if self.memory.is_none() { "cgroup.procs" } else { "tasks" }
+    }
+}
+
+/// One command's group. Dropped, it is removed, which may take milliseconds.
 #[derive(Debug)]
 pub(crate) struct Group {
-    groups: Groups,
-    folders: Vec<PathBuf>,
-    limits: TreeLimits,
+    shared: Arc<Shared>,
+    folders: Folders,
 }
 
 impl Groups {
-    /// Finds out by making one. Removes what dead coordinators left.
-    pub(crate) fn find() -> Option<Self> {
+    /// For groups with these limits. Finds out by making one. Removes what dead coordinators left.
+    pub(crate) fn find(limits: TreeLimits) -> Option<Self> {
         let us = Process::ourselves().ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let found = [v1(&mounts, &own), v2(&mounts, &own)].into_iter().flatten();
         for places in found {
-            let groups = Self { places, us: format!("{}-{}", us.pid, us.started), rest: Arc::default() };
-            groups.sweep();
-            if groups.make(&TreeLimits::default()).and_then(|group| group.doors()).is_ok() {
+            let us = format!("{}-{}", us.pid, us.started);
+            let (free, rest) = (Mutex::default(), Mutex::default());
+            let groups = Self(Arc::new(Shared { places, us, limits, free, rest }));
+            groups.0.sweep();
+            if groups.make().is_ok() {
                 return Some(groups);
             }
         }
@@ -76,33 +100,27 @@ impl Groups {
     }
 
     pub(crate) fn is_v2(&self) -> bool {
-        self.places.memory.is_none()
+        self.0.places.memory.is_none()
     }
 
-    /// A new group with these limits.
-    pub(crate) fn make(&self, limits: &TreeLimits) -> io::Result<Group> {
+    /// A group that nobody is in: one that waits, or a new one.
+    pub(crate) fn take(&self) -> io::Result<Group> {
+        let waiting = self.0.free.lock().pop();
+        waiting.map_or_else(|| self.make(), |folders| Ok(Group { shared: self.0.clone(), folders }))
+    }
+
+    fn make(&self) -> io::Result<Group> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        self.rest.lock().retain(|folder| !is_removed(folder));
-        let name = format!("{NAME}{}-{}", self.us, NEXT.fetch_add(1, Ordering::Relaxed));
-        let mut group = Group { groups: self.clone(), folders: Vec::new(), limits: *limits };
-        let (processes, memory) = (limits.processes.to_string(), limits.memory.to_string());
-        let folder = group.add(&self.places.pids, &name)?;
-        set(&folder, "pids.max", &processes)?;
-        // Without swap there is none to limit.
-        let _no_swap = match &self.places.memory {
-            None => {
-                set(&folder, "memory.max", &memory)?;
-                set(&folder, "memory.swap.max", "0")
-            }
-            Some(base) => {
-                let folder = group.add(base, &name)?;
-                set(&folder, "memory.limit_in_bytes", &memory)?;
-                set(&folder, "memory.memsw.limit_in_bytes", &memory)
-            }
-        };
+        let Shared { places, us, limits, rest, .. } = &*self.0;
+        rest.lock().retain(|folder| !is_removed(folder));
+        let name = format!("{NAME}{us}-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let mut group = Group { shared: self.0.clone(), folders: Folders::default() };
+        group.folders.make(places, &name, limits)?;
         Ok(group)
     }
+}
 
+impl Shared {
     /// Removes the groups of coordinators that are gone. One with a process in it can't be
     /// removed, whoever's it is.
     fn sweep(&self) {
@@ -116,48 +134,44 @@ impl Groups {
     }
 }
 
-impl Group {
-    fn add(&mut self, base: &Path, name: &str) -> io::Result<PathBuf> {
-        let folder = base.join(name);
-        fs::create_dir(&folder)?;
-        self.folders.push(folder.clone());
-        Ok(folder)
+impl Drop for Shared {
+    fn drop(&mut self) {
+        for folder in self.free.get_mut().drain(..).flat_map(|folders| folders.all) {
+            // One that can't be removed has somebody in it who isn't ours; the next coordinator tries again.
+            let _in_use = is_removed(&folder);
+        }
     }
+}
 
+impl Group {
     /// Through these a process walks in, by writing `0`.
-    pub(crate) fn doors(&self) -> io::Result<Vec<OwnedFd>> {
-        // A process that moves itself, as a thread, waits for nobody; through `cgroup.procs`
-        // it would wait until all processors had taken notice, which is milliseconds.
-        let door = if self.groups.is_v2() { "cgroup.procs" } else { "tasks" };
-        let open = |folder: &PathBuf| OpenOptions::new().write(true).open(folder.join(door));
-        self.folders.iter().map(|folder| open(folder).map(OwnedFd::from)).collect()
+    pub(crate) fn doors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.folders.doors()
     }
 
     /// Which limit was run into, memory first: that one kills.
     pub(crate) fn exceeded(&self) -> Option<Exceeded> {
-        let count = |file: &str, word: &str| {
-            self.folders.iter().find_map(|folder| {
-                let text = fs::read_to_string(folder.join(file)).ok()?;
-                text.lines().find_map(|line| line.strip_prefix(word)?.trim().parse::<u64>().ok())
-            })
-        };
-        let happened = |count: Option<u64>| count.is_some_and(|count| count > 0);
-        if happened(count("memory.events", "oom_kill ").or_else(|| count("memory.oom_control", "oom_kill ")))
-        {
-            Some(Exceeded::Memory(self.limits.memory))
-        } else if happened(count("pids.events", "max ")) {
-            Some(Exceeded::Processes(self.limits.processes))
-        } else {
-            None
+        self.folders.exceeded(&self.shared.limits)
+    }
+
+    /// Nothing of its command is alive. `Some`: it is not as new, and has to be dropped.
+    pub(crate) fn over(mut self) -> Option<Self> {
+        if self.folders.is_as_new(&self.shared.limits) {
+            let mut free = self.shared.free.lock();
+            if free.len() < FREE_MAX {
+                free.push(take(&mut self.folders));
+                return None;
+            }
         }
+        Some(self)
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        for folder in self.folders.drain(..) {
+        for folder in self.folders.all.drain(..) {
             if !is_removed(&folder) {
-                let mut rest = self.groups.rest.lock();
+                let mut rest = self.shared.rest.lock();
                 if rest.len() < REST_MAX {
                     rest.push(folder);
                 }
@@ -176,12 +190,6 @@ fn is_removed(folder: &Path) -> bool {
         Ok(()) => true,
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
-}
-
-fn set(folder: &Path, file: &str, value: &str) -> io::Result<()> {
-    // Opened and not made: these files are the kernel's.
-    let mut file = OpenOptions::new().write(true).open(folder.join(file))?;
-    file.write_all(value.as_bytes())
 }
 
 /// Whose group it is, by its name: `midturn-PID-STARTED-NUMBER`.

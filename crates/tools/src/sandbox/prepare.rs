@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::cgroup::Group;
+use super::cgroup::{Group, Groups};
 use super::look::Look;
 use super::mount_plan::{Anew, MountPlan, Step};
 use super::orders::{Bounds, Orders, View};
@@ -161,7 +161,7 @@ impl Sandbox {
 
     /// A cgroup for a command, where there are any.
     pub(crate) fn group(&self) -> io::Result<Option<Group>> {
-        self.groups.as_ref().map(|groups| groups.make(&self.wanted.limits)).transpose()
+        self.groups.as_ref().map(Groups::take).transpose()
     }
 
     fn orders(&self) -> Orders {

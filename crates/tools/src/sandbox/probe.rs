@@ -91,7 +91,7 @@ impl Sandbox {
     }
 
     fn new(wanted: &Wanted, engine: Engine, abilities: Abilities, filter: Option<Filter>) -> Self {
-        Self { wanted: wanted.clone(), engine, abilities, filter, groups: Groups::find() }
+        Self { wanted: wanted.clone(), engine, abilities, filter, groups: Groups::find(wanted.limits) }
     }
 
     /// Runs `true` in it.

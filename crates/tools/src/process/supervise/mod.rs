@@ -21,14 +21,13 @@ mod watch;
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
 use self::anchor::First;
-use self::fork::{Alone, inherit_nothing};
+use self::fork::{Alone, inherit_nothing, leave};
 use self::tree::Tree;
 use super::wire::{LaunchOrder, Report, Role, Setting};
 use crate::sandbox::orders::Orders;
@@ -116,7 +115,7 @@ fn executed(alone: Alone, setting: &Setting, order: &LaunchOrder) -> io::Result<
         // The program came in through standard output: there is no safer way past bubblewrap.
         rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     }
-    let Ok(tree) = contain(setting.supervision) else { return say(Report::Unavailable) };
+    let Ok(tree) = contain(setting.supervision) else { return Err(end_with(Report::Unavailable)) };
     watch(alone, tree, &setting.sandbox, order)
 }
 
@@ -137,7 +136,7 @@ fn forked(alone: Alone, first: First) -> io::Result<()> {
     let order = LaunchOrder::receive(&control()?)?;
     match anchor::enter(&orders, &order) {
         Ok(()) => watch(alone, Tree::Namespace, &orders, &order),
-        Err(report) => say(report),
+        Err(report) => Err(end_with(report)),
     }
 }
 
@@ -149,12 +148,20 @@ fn watch(alone: Alone, tree: Tree, orders: &Orders, order: &LaunchOrder) -> io::
         }
         Err(report) => report,
     };
-    say(report)
+    Err(end_with(report))
 }
 
 /// The control socket.
 fn control() -> io::Result<File> {
-    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+    Ok(File::from(rustix::stdio::stdin().try_clone_to_owned()?))
+}
+
+/// Says how it went, and is over. Returns only when that fails.
+fn end_with(report: Report) -> io::Error {
+    match say(report) {
+        Ok(()) => leave(0),
+        Err(error) => error,
+    }
 }
 
 /// A report is far smaller than a socket's buffer: it is written at once or not at all. That

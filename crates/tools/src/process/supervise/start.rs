@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::fork::{Alone, fork_to_execute, hear_all_signals};
 use crate::process::Streams;
-use crate::process::wire::{LaunchOrder, Report};
+use crate::process::wire::{LaunchOrder, Report, Text};
 use crate::sandbox::lock::lock;
 use crate::sandbox::orders::Orders;
 
@@ -50,9 +50,10 @@ fn prepare(orders: &Orders, order: &LaunchOrder) -> Result<(), String> {
 
 /// Becomes the command. Returns only when that fails.
 fn execute(order: &LaunchOrder) -> io::Error {
-    let Some((program, arguments)) = order.words.split_first() else { return Errno::INVAL.into() };
+    let Some((Text(program), arguments)) = order.words.split_first() else { return Errno::INVAL.into() };
     let mut command = Command::new(program);
-    command.args(arguments).env_clear().envs(order.environment.iter().map(|(name, value)| (name, value)));
+    command.args(arguments.iter().map(|Text(word)| word)).env_clear();
+    command.envs(order.environment.iter().map(|(Text(name), Text(value))| (name, value)));
     match redirect(&mut command, &order.streams) {
         Ok(()) => command.exec(),
         Err(error) => error,

@@ -101,9 +101,9 @@ impl Watch {
 
     /// Waits for a death, for our word, or for the time of the next step. True: our word.
     fn wait(&mut self, signals: &SignalFd) -> io::Result<bool> {
-        let stdin = io::stdin();
+        let control = rustix::stdio::stdin();
         let mut sources =
-            [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+            [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(control, PollFlags::POLLIN)];
         // Once the end has begun there is nothing more to be told.
         let count = if matches!(self.stage, EndStage::Running) && !self.deaf { 2 } else { 1 };
         match poll(&mut sources[..count], self.timeout()) {
@@ -117,7 +117,7 @@ impl Watch {
     /// With [`Fault::SupervisorIgnoresPipe`] only a byte is our word, not the end of the pipe.
     fn becomes_deaf(&mut self) -> bool {
         if planted(Fault::SupervisorIgnoresPipe) {
-            self.deaf = !matches!(nix::unistd::read(io::stdin().as_fd(), &mut [0]), Ok(1));
+            self.deaf = !matches!(nix::unistd::read(rustix::stdio::stdin(), &mut [0]), Ok(1));
         }
         self.deaf
     }
