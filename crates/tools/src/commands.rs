@@ -12,6 +12,7 @@ use crate::confined::Confined;
 use crate::context::{OUTPUT_BYTES, ToolContext, off_the_runtime};
 use crate::process::{Command, Ended, RunError};
 use crate::protect::guard::Before;
+use crate::sandbox::Confinement;
 use crate::seen::Running;
 
 /// A command that is over.
@@ -36,9 +37,9 @@ pub(crate) async fn run(
     cancel: &CancellationToken,
     output: &dyn OutputSink,
 ) -> io::Result<Done> {
-    let before = confine(context, &mut command).await?;
+    let Begun { confinement, before, running } = begin(context).await?;
+    command.confinement = confinement;
     command.gate.clone_from(&context.gate);
-    let running = begins(context).await?;
     let mut said = Capture::new(OUTPUT_BYTES);
     let mut decoder = Decoder::default();
     let mut told = |bytes: &[u8]| {
@@ -50,46 +51,47 @@ pub(crate) async fn run(
     if !rest.is_empty() {
         output.tell(&rest);
     }
-    let (planted, mut notes) = look_after(context, before).await;
+    let (planted, mut notes) = look_after(context, before, running).await;
     notes.extend(context.gate.iter().flat_map(|gate| gate.take_notes()));
-    if let Some(running) = running {
-        let looked = ended_beside_others(context, running).await;
-        notes.extend(looked.err().map(|error| format!("what it changed is not known: {error}")));
-    }
     Ok(Done { ended, said, planted, notes })
 }
 
-/// Confines the command, where there is a sandbox; what is to be compared afterwards.
-async fn confine(context: &Arc<ToolContext>, command: &mut Command) -> io::Result<Option<Arc<Before>>> {
-    let context = context.clone();
-    let look = move || context.confined.as_ref().map(Confined::before).transpose();
-    let Some((confinement, before)) = off_the_runtime(look).await.flatten()? else { return Ok(None) };
-    command.confinement = Some(confinement);
-    Ok(Some(before))
+/// What there is to know before a command.
+struct Begun {
+    /// Where there is a sandbox.
+    confinement: Option<Arc<Confinement>>,
+    /// What is to be compared afterwards.
+    before: Option<Arc<Before>>,
+    /// Where others work in the same folder: what the agent knows of its files.
+    running: Option<Running>,
 }
 
-/// Where others work in the same folder: what the agent knows of its files, before its command.
-async fn begins(context: &Arc<ToolContext>) -> io::Result<Option<Running>> {
-    let context = context.clone();
-    off_the_runtime(move || context.seen.as_ref().map(|seen| seen.command_begins(context.root.path()))).await
-}
-
-/// And after it.
-async fn ended_beside_others(context: &Arc<ToolContext>, running: Running) -> io::Result<()> {
+async fn begin(context: &Arc<ToolContext>) -> io::Result<Begun> {
     let context = context.clone();
     let look = move || {
-        if let Some(seen) = &context.seen {
-            seen.command_ended(context.root.path(), &running);
-        }
+        let confined = context.confined.as_ref().map(Confined::before).transpose()?;
+        let running = context.seen.as_ref().map(|seen| seen.command_begins(context.root.path()));
+        let (confinement, before) = confined.unzip();
+        Ok(Begun { confinement, before, running })
     };
-    off_the_runtime(look).await
+    off_the_runtime(look).await.flatten()
 }
 
 /// What a command planted is taken away; what there is to say of it, and what else there is to say.
-async fn look_after(context: &Arc<ToolContext>, before: Option<Arc<Before>>) -> (Vec<String>, Vec<String>) {
-    let Some(before) = before else { return Default::default() };
+async fn look_after(
+    context: &Arc<ToolContext>,
+    before: Option<Arc<Before>>,
+    running: Option<Running>,
+) -> (Vec<String>, Vec<String>) {
     let context = context.clone();
-    let after = move || context.confined.as_ref().map(|confined| confined.after(&before));
-    let notes = off_the_runtime(after).await.map(Option::unwrap_or_default);
-    notes.unwrap_or_else(|error| (vec![format!("what it planted was not looked for: {error}")], Vec::new()))
+    let after = move || {
+        let notes = context.confined.as_ref().zip(before).map(|(confined, before)| confined.after(&before));
+        if let Some((seen, running)) = context.seen.as_ref().zip(running) {
+            seen.command_ended(context.root.path(), &running);
+        }
+        notes.unwrap_or_default()
+    };
+    let failed =
+        |error| (vec![format!("what it planted and changed was not looked for: {error}")], Vec::new());
+    off_the_runtime(after).await.unwrap_or_else(failed)
 }

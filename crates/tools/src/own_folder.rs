@@ -68,15 +68,18 @@ impl From<NotOurs> for io::Error {
 /// # Errors
 /// It can't be made, or something on the way isn't ours: see [`look`].
 pub fn make(base: &Path, below: &Path) -> Result<(), NotOurs> {
-    // Before as well: nothing is to be made where another's link leads.
-    look(base, below)?;
     let path = base.join(below);
     let failed = |error| NotOurs::System { path: path.clone(), error };
-    DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(failed)?;
-    look(base, below)?;
-    match symlink_metadata(&path).map_err(failed)?.mode() & 0o077 {
-        0 => Ok(()),
-        _ => set_permissions(&path, Permissions::from_mode(0o700)).map_err(failed),
+    // Before as well: nothing is to be made where another's link leads.
+    let mut found = found(base, below)?;
+    if !found.as_ref().is_some_and(Metadata::is_dir) {
+        DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(failed)?;
+        found = self::found(base, below)?;
+    }
+    match found.map(|found| found.mode() & 0o077) {
+        Some(0) => Ok(()),
+        Some(_) => set_permissions(&path, Permissions::from_mode(0o700)).map_err(failed),
+        None => Err(failed(io::ErrorKind::NotFound.into())),
     }
 }
 
@@ -87,19 +90,26 @@ pub fn make(base: &Path, below: &Path) -> Result<(), NotOurs> {
 /// A link on the way, the base, or a folder of ours belongs to somebody who is neither this user nor root; others can
 /// write into the base (without its being sticky) or into one of ours; the last one is a link.
 pub fn look(base: &Path, below: &Path) -> Result<(), NotOurs> {
+    found(base, below).map(drop)
+}
+
+/// What is there, if all of it is.
+fn found(base: &Path, below: &Path) -> Result<Option<Metadata>, NotOurs> {
     links_to(base)?;
-    if let Some(found) = there(base, metadata(base))? {
-        holds(base, &found)?;
+    let mut last = there(base, metadata(base))?;
+    if let Some(found) = &last {
+        holds(base, found)?;
     }
     let mut path = base.to_owned();
     let mut rest = below.components();
     while let Some(name) = rest.next() {
         path.push(name);
-        let Some(found) = there(&path, symlink_metadata(&path))? else { return Ok(()) };
+        let Some(found) = there(&path, symlink_metadata(&path))? else { return Ok(None) };
         let is_last = rest.as_path().as_os_str().is_empty();
         ours(&path, &found, is_last)?;
+        last = Some(found);
     }
-    Ok(())
+    Ok(last)
 }
 
 /// Whether nobody else made a link on the way to the base.

@@ -84,7 +84,8 @@ async fn a_group_is_the_next_command_s_as_long_as_it_is_as_new_and_none_stays() 
         assert_ne!(groups(&sandbox, &fixture).await, second, "{claim}");
         drop(sandbox);
         let ours = format!("midturn-{}-*", std::process::id());
-        let there = std::process::Command::new("find").args(["/sys/fs/cgroup", "-name", &ours]).output().unwrap();
+        let there =
+            std::process::Command::new("find").args(["/sys/fs/cgroup", "-name", &ours]).output().unwrap();
         let there = String::from_utf8(there.stdout).unwrap();
         for name in first.iter().chain(&second) {
             assert!(!there.contains(&format!("{name}\n")), "{claim}: {there}");

@@ -16,10 +16,8 @@ use super::stats::{Figures, millis, of_children};
 const TURNS: usize = 200;
 
 /// What is measured in turn: how it is called, what is said for it, and what is aimed at for a turn and for 100 agents.
-const WAYS: [(&str, &[&str], &str, &str); 2] = [
-    ("sandboxed", &[], "target 4", "target 6"),
-    ("bare", &["--no-sandbox"], "target 2.5", ""),
-];
+const WAYS: [(&str, &[&str], &str, &str); 2] =
+    [("sandboxed", &[], "target 4", "target 6"), ("bare", &["--no-sandbox"], "target 2.5", "")];
 
 pub(crate) fn table() {
     println!(
@@ -102,7 +100,8 @@ fn many(agents: usize, most: usize, said: &[&str]) -> Many {
     let begin = Instant::now();
     let bounds = ["max_agents", "max_spawns"].map(|name| format!("{name}={}", agents + 1));
     let bounds = bounds.iter().flat_map(|bound| ["--set", bound]);
-    let mut live = Live::start(folder.path(), &server, &bounds.chain(said.iter().copied()).collect::<Vec<_>>());
+    let mut live =
+        Live::start(folder.path(), &server, &bounds.chain(said.iter().copied()).collect::<Vec<_>>());
     let mut done = HashMap::new();
     while let Some(event) = live.next() {
         count(&event, &mut done);

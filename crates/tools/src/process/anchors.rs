@@ -81,7 +81,7 @@ struct WayOut {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) setting: Setting,
-    pub(super) ground: Ground,
+    pub(super) ground: Arc<Ground>,
 }
 
 /// Process 1 of a command.
@@ -153,7 +153,8 @@ impl Anchors {
         let no_sandbox = |error: io::Error| RunError::NoSandbox(error.to_string());
         let mut setting = needs.setting.clone();
         make_all(&needs.ground.folders).map_err(no_sandbox)?;
-        let steps = setting.sandbox.view.as_mut().map(|view| view.steps.as_mut_slice()).unwrap_or_default();
+        let view = setting.sandbox.view.as_mut().map(Arc::make_mut);
+        let steps = view.map(|view| view.steps.as_mut_slice()).unwrap_or_default();
         let uppers = Uppers::take(steps).map_err(no_sandbox)?;
         let (socket, hold) = self.forked(supervisor)?;
         let order = encode(&setting).map_err(no_sandbox)?;

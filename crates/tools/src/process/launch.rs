@@ -98,9 +98,7 @@ fn start(
     let (folder, streams) = (command.folder.clone(), command.streams.clone());
     let order = LaunchOrder { grace: *grace, words, environment, folder, streams, anew, doors: Vec::new() };
     let mut setting = Setting { supervision, sandbox: orders };
-    if let Some(view) = &mut setting.sandbox.view {
-        view.way_out = command.gate.as_ref().map(|_| network::PORT);
-    }
+    setting.sandbox.way_out = command.gate.as_ref().map(|_| network::PORT);
     let (ours, theirs) = UnixStream::pair()?;
     let (output, writer) = io::pipe()?;
     let mut holds = Holds { group: None, stand_ins, anchor: None, supervisor: None };

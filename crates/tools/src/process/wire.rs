@@ -127,7 +127,9 @@ impl Serialize for Text {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.to_str().filter(|text| text.is_ascii()) {
             Some(text) => serializer.serialize_str(text),
-            None => serializer.collect_str(&self.0.as_bytes().iter().copied().map(char::from).collect::<String>()),
+            None => {
+                serializer.collect_str(&self.0.as_bytes().iter().copied().map(char::from).collect::<String>())
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What is made of a sandbox on the other side of a control socket: by an anchor once, and by each command's process
-//! before it becomes the command.
+//! before it becomes the command. What an agent's commands have in common is shared, and compared as such.
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,12 +13,14 @@ use super::seccomp::Filter;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Orders {
     /// The view to make. `None`: the one that is there.
-    pub(crate) view: Option<View>,
+    pub(crate) view: Option<Arc<View>>,
+    /// The port on the loopback of its own at which we listen for those who want out.
+    pub(crate) way_out: Option<u16>,
     /// What the command's process does to itself before it becomes the command: it takes these
     /// limits, gives up its privileges, and keeps these rights and what this filter leaves.
     pub(crate) bounds: Bounds,
     pub(crate) no_privileges: bool,
-    pub(crate) rights: Option<Rights>,
+    pub(crate) rights: Option<Arc<Rights>>,
     pub(crate) filter: Option<Filter>,
 }
 
@@ -26,8 +30,6 @@ pub(crate) struct View {
     pub(crate) steps: Vec<Step>,
     /// No network but a loopback of its own.
     pub(crate) network_off: bool,
-    /// The port on that at which we listen for those who want out.
-    pub(crate) way_out: Option<u16>,
 }
 
 /// Limits of one process.

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use super::cgroup::{Group, Groups};
 use super::look::Look;
@@ -27,7 +28,7 @@ pub(crate) struct Prepared {
     pub(crate) orders: Orders,
     /// What of a held view the command has anew.
     pub(crate) anew: Anew,
-    pub(crate) ground: Ground,
+    pub(crate) ground: Arc<Ground>,
     /// Kept until nothing of the command is alive.
     pub(crate) stand_ins: StandIns,
 }
@@ -39,10 +40,10 @@ pub(crate) struct Kept {
     confinement: Confinement,
     sockets: Vec<PathBuf>,
     look: Look,
-    view: View,
+    view: Arc<View>,
     anew: Anew,
-    ground: Ground,
-    rights: Rights,
+    ground: Arc<Ground>,
+    rights: Arc<Rights>,
     stand_ins: Vec<PathBuf>,
 }
 
@@ -103,12 +104,12 @@ impl Sandbox {
             // there mounts for which something would have to stand in.
             Engine::Landlock(Supervision::Subreaper) => {
                 let plan = self.plan(confinement, &[], &Look::default())?;
-                prepared.orders.rights = Some(Rights::without_a_view(&plan.kinds)?);
+                prepared.orders.rights = Some(Arc::new(Rights::without_a_view(&plan.kinds)?));
             }
             Engine::Landlock(_) => self.view(confinement, kept, &mut prepared)?,
             Engine::Bubblewrap => {
                 let plan = self.plan(confinement, &sockets(), &Look::default())?;
-                prepared.orders.rights = self.abilities.scopes.then(Rights::default);
+                prepared.orders.rights = self.abilities.scopes.then(Arc::default);
                 // Asked each time: another session may work by now in the folder that it is in.
                 let program = programs::find(Program::Bubblewrap).map_err(io::Error::other)?;
                 let mut bubblewrap = Command::new(program);
@@ -150,11 +151,12 @@ impl Sandbox {
         let look = Look::default();
         let mut plan = self.plan(confinement, &sockets, &look)?;
         let anew = plan.anew();
-        let ground = Ground::of(confinement, &plan, &look);
+        let ground = Arc::new(Ground::of(confinement, &plan, &look));
         // The devices that we make in a view can be written too.
         plan.writable.push("/dev".into());
         let rights = Rights { read: vec!["/".into()], write: plan.writable };
-        let view = View { steps: plan.steps, network_off: !self.is_open(), way_out: None };
+        let view = View { steps: plan.steps, network_off: !self.is_open() };
+        let (view, rights) = (Arc::new(view), Arc::new(rights));
         let (confinement, stand_ins) = (confinement.clone(), plan.stand_ins);
         Ok(Kept { confinement, sockets, look, view, anew, ground, rights, stand_ins })
     }

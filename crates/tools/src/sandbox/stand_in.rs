@@ -7,6 +7,7 @@
 //! empty, the next one removes (`under_way`).
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -20,12 +21,13 @@ use rustix::io::Errno;
 /// So long the next command of a run is waited for.
 const LINGERS: Duration = Duration::from_millis(500);
 
-/// All that stand. Their number is bounded by that of commands in twice that time.
+/// All that stand, by path, compared as bytes: it is asked for with each name that is looked at. Their number is bounded
+/// by that of commands in twice that time.
 static STANDING: Mutex<Standing> = Mutex::new(Standing { all: BTreeMap::new(), is_swept: false });
 
 #[derive(Debug)]
 struct Standing {
-    all: BTreeMap<PathBuf, StandIn>,
+    all: BTreeMap<OsString, StandIn>,
     /// Whether a thread removes those that nobody needs any more.
     is_swept: bool,
 }
@@ -53,11 +55,11 @@ impl StandIns {
         let mut all = Self { paths: Vec::new(), linger };
         for path in paths {
             let mut standing = STANDING.lock();
-            let one = standing.all.entry(path.clone()).or_default();
+            let one = standing.all.entry(path.clone().into()).or_default();
             if one.users == 0
                 && let Err(error) = if one.free_since.is_some() { still_stands(path) } else { make(path) }
             {
-                standing.all.remove(path);
+                standing.all.remove(path.as_os_str());
                 return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display())));
             }
             (one.users, one.free_since) = (one.users + 1, None);
@@ -72,26 +74,27 @@ impl Drop for StandIns {
         let now = Instant::now();
         let mut standing = STANDING.lock();
         for path in &self.paths {
-            let Some(one) = standing.all.get_mut(path) else { continue };
+            let Some(one) = standing.all.get_mut(path.as_os_str()) else { continue };
             one.users -= 1;
             one.free_since = (one.users == 0).then_some(now);
         }
         if self.linger && standing.all.values().any(|one| one.free_since.is_some()) {
             standing.sweep_later();
         } else {
-            standing.sweep(|path, _| self.paths.contains(path));
+            standing.sweep(|path, _| self.paths.iter().any(|mine| mine == path));
         }
     }
 }
 
 impl Standing {
     /// Removes those that nobody needs, of which this is true.
-    fn sweep(&mut self, is_over: impl Fn(&PathBuf, Instant) -> bool) {
+    fn sweep(&mut self, is_over: impl Fn(&Path, Instant) -> bool) {
+        let is_over = |path: &OsString, at| is_over(Path::new(path), at);
         for (path, _) in
             self.all.extract_if(.., |path, one| one.free_since.is_some_and(|at| is_over(path, at)))
         {
             // One that somebody has put something into is no stand-in any more.
-            let _in_use = remove(&path);
+            let _in_use = remove(Path::new(&path));
         }
     }
 
@@ -125,7 +128,7 @@ pub(crate) fn sweep() {
 
 /// Whether what is at this path, if anything, is a stand-in.
 pub(crate) fn stands_at(path: &Path) -> bool {
-    STANDING.lock().all.contains_key(path)
+    STANDING.lock().all.contains_key(path.as_os_str())
 }
 
 /// Somebody may have put something else in the place of one that nobody needed.

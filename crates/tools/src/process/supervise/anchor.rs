@@ -62,11 +62,11 @@ pub(super) fn hold(alone: Alone, socket: UnixStream) -> io::Result<Option<First>
 
 /// The namespaces and the view; and where those are listened for who want out.
 fn build(setting: &Setting) -> (Built, Option<TcpListener>) {
-    let view = setting.sandbox.view.as_ref();
+    let view = setting.sandbox.view.as_deref();
     if contain(setting.supervision, view).is_err() {
         return (Built::Unavailable, None);
     }
-    let port = view.and_then(|view| view.way_out);
+    let port = setting.sandbox.way_out;
     let made = view.map_or(Ok(()), view::make).map_err(|error| no_view(&error));
     let made = made.and_then(|()| {
         let listener = port.map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port))).transpose();
