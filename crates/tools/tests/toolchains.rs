@@ -7,7 +7,7 @@ mod support;
 
 use midturn_tools::sandbox::{Sandbox, TreeLimits};
 use support::guarded::{Place, bash};
-use support::needs::{Need, has_for_a_part};
+use support::needs::{Need, has, has_for_a_part};
 use support::sandboxed::{has_a_view, sandboxes, sandboxes_with_a_view};
 use support::{has_python_for_a_part, is_on_the_path};
 
@@ -116,6 +116,22 @@ async fn projects_are_tested_as_they_are() {
         if has_python_for_a_part() {
             works(&sandbox, &place, python, "OK").await;
         }
+    }
+}
+
+#[tokio::test]
+async fn go_tests_a_project_as_it_is() {
+    if !has(Need::Go, is_on_the_path("go")) {
+        return;
+    }
+    for sandbox in sandboxes(false, TreeLimits::default()).await {
+        let place = Place::new();
+        place.project.write("go.mod", "module example.org/p\ngo 1.19\n");
+        place.project.write("it.go", "package p\nfunc Twice(x int) int { return 2 * x }\n");
+        let test = "package p\nimport \"testing\"\nfunc TestIt(t *testing.T) {\n\tif Twice(2) != 4 {\n\t\tt.Fatal()\n\t}\n}\n";
+        place.project.write("it_test.go", test);
+        place.project.commit();
+        works(&sandbox, &place, "go vet && go test && git status --short", "ok").await;
     }
 }
 

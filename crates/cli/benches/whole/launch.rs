@@ -3,19 +3,19 @@
 use std::process::Command;
 use std::time::Instant;
 
-use super::person::Live;
+use super::person::{Home, Live};
 use super::server::{Answer, Server};
 use super::stats::{Figures, millis};
 
 const ROUNDS: usize = 15;
 
 pub(crate) fn table() {
-    let folder = tempfile::tempdir().unwrap();
+    let home = Home::new();
     let server = Server::start(|_| Answer::Silence);
     let (mut ours, mut bash, mut resident, mut own) = (vec![], vec![], vec![], vec![]);
     for _ in 0..ROUNDS {
         let begin = Instant::now();
-        let live = Live::start(folder.path(), &server, &[]);
+        let live = Live::start(&home, &server, &[]);
         ours.push(millis(server.next().at - begin));
         let (all, anonymous) = live.resident();
         resident.push(all as f64 / 1e6);

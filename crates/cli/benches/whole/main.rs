@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that can't go on should end")]
 
 mod abort;
+mod download;
 mod fleet;
 mod launch;
 mod person;
@@ -22,12 +23,13 @@ use std::process::ExitCode;
 use midturn_tools::process::{SUPERVISE, supervise_main};
 
 /// A table, by the word that asks for it alone.
-const TABLES: [(&str, fn()); 7] = [
+const TABLES: [(&str, fn()); 8] = [
     ("launch", launch::table),
     ("urgent", urgent::table),
     ("abort", abort::table),
     ("shell", shell::table),
     ("thousand", shell::thousand),
+    ("download", download::table),
     ("fleet", fleet::table),
     ("replay", replay::table),
 ];

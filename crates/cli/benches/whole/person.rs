@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use nix::sys::prctl::set_child_subreaper;
 use nix::sys::wait::wait;
+use tempfile::TempDir;
 
 use super::server::Server;
 
@@ -17,14 +18,29 @@ pub(crate) struct Live {
     events: BufReader<ChildStdout>,
 }
 
-/// The binary, in a folder that is all it sees.
-pub(crate) fn midturn(folder: &Path, words: &[&str]) -> Command {
+/// A person's home, with a folder in it where they work. Not below `/tmp`, which commands have one of their own of.
+pub(crate) struct Home(TempDir);
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        let home = Self(tempfile::tempdir_in("/var/tmp").unwrap());
+        fs::create_dir(home.project()).unwrap();
+        home
+    }
+
+    pub(crate) fn project(&self) -> PathBuf {
+        self.0.path().join("project")
+    }
+}
+
+/// The binary, in a home that is all it sees of a person.
+pub(crate) fn midturn(home: &Home, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_midturn"));
     command
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .envs(["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"].map(|name| (name, folder)))
-        .current_dir(folder)
+        .env("HOME", home.0.path())
+        .current_dir(home.project())
         .args(words)
         .stdin(Stdio::null());
     command
@@ -32,10 +48,10 @@ pub(crate) fn midturn(folder: &Path, words: &[&str]) -> Command {
 
 impl Live {
     /// Gives a lead its task.
-    pub(crate) fn start(folder: &Path, server: &Server, more: &[&str]) -> Self {
+    pub(crate) fn start(home: &Home, server: &Server, more: &[&str]) -> Self {
         let words =
             [&["run", "the task", "--json", "--steer-stdin", "--model", "anthropic/bench"], more].concat();
-        let mut command = midturn(folder, &words);
+        let mut command = midturn(home, &words);
         command.env("ANTHROPIC_API_KEY", "no-key-at-all").env("ANTHROPIC_BASE_URL", &server.url);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         set_child_subreaper(true).unwrap();

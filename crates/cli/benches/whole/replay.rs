@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Instant;
 
-use super::person::midturn;
+use super::person::{Home, midturn};
 use super::stats::{Figures, millis, of_children};
 
 const FILES: u32 = 1_000;
@@ -12,17 +12,17 @@ const FILES: u32 = 1_000;
 const SCENARIO: &str = include_str!("../../../../scenarios/boundaries/a-correction-between-two-edits.yaml");
 
 pub(crate) fn table() {
-    let folder = tempfile::tempdir().unwrap();
-    let below = folder.path().join("files");
+    let home = Home::new();
+    let below = home.project().join("files");
     fs::create_dir(&below).unwrap();
     for i in 0..FILES {
         fs::write(below.join(format!("{i:04}.yaml")), SCENARIO).unwrap();
     }
-    let events = midturn(folder.path(), &["replay", "--json", "files/0000.yaml"]).output().unwrap().stdout;
+    let events = midturn(&home, &["replay", "--json", "files/0000.yaml"]).output().unwrap().stdout;
     let (mut used, mut wall) = (vec![], vec![]);
     for _ in 0..5 {
         let (begin, before) = (Instant::now(), of_children());
-        let output = midturn(folder.path(), &["replay", "files"]).output().unwrap();
+        let output = midturn(&home, &["replay", "files"]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         wall.push(f64::from(FILES) / begin.elapsed().as_secs_f64());
         used.push(f64::from(FILES) * 1_000.0 / millis(of_children() - before));

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::person::Live;
+use super::person::{Home, Live};
 use super::server::{Answer, Server, turns};
 use super::stats::{Figures, millis, of_children};
 
@@ -53,9 +53,9 @@ pub(crate) fn thousand() {
 
 fn conversation(most: usize, said: &[&str]) -> f64 {
     let server = Server::start(move |body| answer(body, most));
-    let folder = tempfile::tempdir().unwrap();
+    let home = Home::new();
     let before = of_children();
-    Live::start(folder.path(), &server, said).end();
+    Live::start(&home, &server, said).end();
     millis(of_children() - before)
 }
 
@@ -95,13 +95,12 @@ fn many(agents: usize, most: usize, said: &[&str]) -> Many {
             |i| ("spawn_agent", json!({"name": format!("agent-{i}"), "prompt": "Work.", "agent": "worker"}));
         Answer::Calls((0..agents).map(spawn).collect())
     });
-    let folder = tempfile::tempdir().unwrap();
-    definition(folder.path());
+    let home = Home::new();
+    definition(&home.project());
     let begin = Instant::now();
     let bounds = ["max_agents", "max_spawns"].map(|name| format!("{name}={}", agents + 1));
     let bounds = bounds.iter().flat_map(|bound| ["--set", bound]);
-    let mut live =
-        Live::start(folder.path(), &server, &bounds.chain(said.iter().copied()).collect::<Vec<_>>());
+    let mut live = Live::start(&home, &server, &bounds.chain(said.iter().copied()).collect::<Vec<_>>());
     let mut done = HashMap::new();
     while let Some(event) = live.next() {
         count(&event, &mut done);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::person::Live;
+use super::person::{Home, Live};
 use super::server::{Answer, Server};
 use super::stats::{Figures, millis};
 
@@ -26,8 +26,8 @@ pub(crate) fn table() {
 
 fn urgent(name: &str, command: &'static str, rounds: usize, target: &str) {
     let server = Server::start(move |_| Answer::Calls(vec![("bash", json!({"command": command}))]));
-    let folder = tempfile::tempdir().unwrap();
-    let mut live = Live::start(folder.path(), &server, &[]);
+    let home = Home::new();
+    let mut live = Live::start(&home, &server, &[]);
     server.next();
     let mut took = Vec::new();
     for _ in 0..rounds {
@@ -55,9 +55,9 @@ fn ordinary() {
         let call = ("bash", json!({"command": SLEEP}));
         Answer::Calls(std::iter::repeat_n(call, 5).collect())
     });
-    let folder = tempfile::tempdir().unwrap();
+    let home = Home::new();
     let set = ["--set", "default_urgency.to_lead=\"next_boundary\""];
-    let mut live = Live::start(folder.path(), &server, &set);
+    let mut live = Live::start(&home, &server, &set);
     server.next();
     let (mut late, mut ran) = (Vec::new(), 0);
     for _ in 0..15 {

@@ -166,8 +166,11 @@ impl Anchors {
             Built::Failed(why) => return Err(RunError::NoSandbox(why)),
         }
         let lacks_caches = setting != needs.setting;
-        let way_out = answer.carried.into_iter().next();
-        let way_out = way_out.map(|listener| WayOut { listener, serving: Mutex::default() });
+        let mut carried = answer.carried.into_iter();
+        let socket = carried.next().ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        let socket = UnixStream::from(socket);
+        socket.set_read_timeout(Some(PATIENCE))?;
+        let way_out = carried.next().map(|listener| WayOut { listener, serving: Mutex::default() });
         let (socket, needs) = (Mutex::new(socket), needs.clone());
         Ok(Some(Anchor { socket, needs, lacks_caches, hold, uppers, way_out }))
     }

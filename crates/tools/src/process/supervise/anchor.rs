@@ -40,21 +40,24 @@ pub(super) fn hold(alone: Alone, socket: UnixStream) -> io::Result<Option<First>
     let Some(Message { bytes, .. }) = Message::receive(&socket)? else { return Ok(None) };
     let setting: Setting = serde_json::from_slice(&bytes)?;
     let (built, way_out) = build(&setting);
-    let carried: Vec<_> = way_out.iter().map(AsFd::as_fd).collect();
+    // Made in a network of its own: the daemon looks through the sockets of its network for each command, and there
+    // is an anchor for each agent.
+    let (control, daemons) = UnixStream::pair()?;
+    let carried: Vec<_> = [daemons.as_fd()].into_iter().chain(way_out.as_ref().map(AsFd::as_fd)).collect();
     Message::send(&socket, &encode(&built)?, &carried)?;
-    // It is the daemon's: no command is to find another end of it.
-    drop(way_out);
+    // They are the daemon's: no command is to find another end of them.
+    drop((socket, daemons, way_out));
     if !matches!(built, Built::Ready) {
         return Ok(None);
     }
-    let forked = serve(&socket, |message| {
+    let forked = serve(&control, |message| {
         let mut carried = message.carried.into_iter();
-        let (Some(control), Some(output)) = (carried.next(), carried.next()) else { return Err(wrong()) };
+        let (Some(commands), Some(output)) = (carried.next(), carried.next()) else { return Err(wrong()) };
         match fork_into(alone, of_a_command(&setting)) {
-            Ok(None) => Ok(Some((control, output))),
-            Ok(Some(child)) => answer(&socket, child.as_raw()).map(|()| None),
+            Ok(None) => Ok(Some((commands, output))),
+            Ok(Some(child)) => answer(&control, child.as_raw()).map(|()| None),
             // Said by what is not answered with.
-            Err(error) => Message::send(&socket, error.to_string().as_bytes(), &[]).map(|()| None),
+            Err(error) => Message::send(&control, error.to_string().as_bytes(), &[]).map(|()| None),
         }
     });
     Ok(forked?.map(|(control, output)| First { control, output, setting }))
