@@ -83,6 +83,9 @@ async fn look_after(
     before: Option<Arc<Before>>,
     running: Option<Running>,
 ) -> (Vec<String>, Vec<String>) {
+    if before.is_none() && running.is_none() {
+        return Default::default();
+    }
     let context = context.clone();
     let after = move || {
         let notes = context.confined.as_ref().zip(before).map(|(confined, before)| confined.after(&before));

@@ -18,7 +18,7 @@ pub(crate) struct Live {
     events: BufReader<ChildStdout>,
 }
 
-/// A person's home, with a folder in it where they work. Not below `/tmp`, which commands have one of their own of.
+/// A person's home, with a folder in it where they work. Not below `/tmp`, of which commands have their own.
 pub(crate) struct Home(TempDir);
 
 impl Home {

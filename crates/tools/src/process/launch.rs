@@ -94,7 +94,7 @@ fn start(
     let Supervisor { grace, sandbox, .. } = supervisor;
     let Prepared { wrapper, orders, anew, ground, stand_ins } =
         prepare(supervisor, supervision, command).map_err(no_sandbox)?;
-    let (words, environment) = texts(&command.words, &supervisor.environment(command));
+    let (words, environment) = texts(command.words.clone(), supervisor.environment(command));
     let (folder, streams) = (command.folder.clone(), command.streams.clone());
     let order = LaunchOrder { grace: *grace, words, environment, folder, streams, anew, doors: Vec::new() };
     let mut setting = Setting { supervision, sandbox: orders };

@@ -127,9 +127,8 @@ impl Serialize for Text {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.to_str().filter(|text| text.is_ascii()) {
             Some(text) => serializer.serialize_str(text),
-            None => {
-                serializer.collect_str(&self.0.as_bytes().iter().copied().map(char::from).collect::<String>())
-            }
+            None => serializer
+                .serialize_str(&self.0.as_bytes().iter().copied().map(char::from).collect::<String>()),
         }
     }
 }
@@ -172,11 +171,11 @@ pub(crate) fn encode(told: &impl Serialize) -> io::Result<Vec<u8>> {
 
 /// Words and an environment, to be handed over.
 pub(crate) fn texts(
-    words: &[OsString],
-    environment: &[(OsString, OsString)],
+    words: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
 ) -> (Vec<Text>, Vec<(Text, Text)>) {
-    let variables = environment.iter().cloned().map(|(name, value)| (Text(name), Text(value)));
-    (words.iter().cloned().map(Text).collect(), variables.collect())
+    let variables = environment.into_iter().map(|(name, value)| (Text(name), Text(value)));
+    (words.into_iter().map(Text).collect(), variables.collect())
 }
 
 /// Whether the system takes these words and this environment: neither holds a NUL or is too long.
@@ -306,7 +305,7 @@ mod tests {
         let (grace, folder) = (Duration::from_millis(7), PathBuf::from("/w"));
         let anew = Anew { covered: vec!["/p/.claude".into()], ..Anew::default() };
         let streams = Streams { input: Some("/in".into()), errors: None };
-        let (words, environment) = texts(&words, &environment);
+        let (words, environment) = texts(words, environment);
         let order = LaunchOrder { grace, words, environment, folder, streams, anew, doors: Vec::new() };
         let (ours, theirs) = UnixStream::pair().unwrap();
         Message::send(&ours, &encode(&order).unwrap(), &[theirs.as_fd()]).unwrap();
