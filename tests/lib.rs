@@ -1,6 +1,7 @@
 //! What the tests of the whole share: where the checkout is, and the real binary. It tests
 //! nothing itself.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -37,7 +38,7 @@ fn build() -> PathBuf {
     };
     // What cargo calls `dev` lies in `debug`.
     let profile = if profile == "debug" { "dev".as_ref() } else { profile };
-    let built = Command::new(cargo())
+    let built = clean_cargo()
         .current_dir(root())
         // With a test beside it the features are those of `cargo test --workspace`: after that
         // there is nothing left to compile, while `--package midturn` would begin anew.
@@ -54,6 +55,20 @@ fn build() -> PathBuf {
     }
 }
 
+/// cargo, without what the cargo that runs the test has said of the test's package: build scripts (ring's)
+/// look at it, and half of what is there would be compiled again, each time that another package asks.
+fn clean_cargo() -> Command {
+    let mut command = Command::new(cargo());
+    let of_the_package = |name: &OsStr| {
+        name.to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+    };
+    for (name, _) in std::env::vars_os().filter(|(name, _)| of_the_package(name)) {
+        command.env_remove(name);
+    }
+    command
+}
+
 /// `target/PROFILE`: a test program lies in its `deps`.
 fn profile_folder() -> PathBuf {
     let program = match std::env::current_exe() {
@@ -67,6 +82,20 @@ fn profile_folder() -> PathBuf {
 }
 
 /// The cargo that runs the tests; the one on the path when a test program is run by hand.
-pub fn cargo() -> std::ffi::OsString {
+pub fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_built_does_not_depend_on_the_package_that_asks() {
+        let command = clean_cargo();
+        let removed = |name: &str| command.get_envs().any(|(key, value)| key == name && value.is_none());
+        assert!(removed("CARGO_MANIFEST_DIR") && removed("CARGO_PKG_NAME"), "{command:?}");
+        let kept = ["CARGO_HOME", "CARGO_INCREMENTAL", "CARGO_TERM_COLOR", "CARGO_TARGET_DIR"];
+        assert!(kept.iter().all(|name| !removed(name)), "{command:?}");
+    }
 }
