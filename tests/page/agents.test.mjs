@@ -167,6 +167,8 @@ test("a subagent's branch is looked at and merged, and a conflict is named", () 
     const other = await context.newPage();
     await other.goto(ground.link(session));
     await says(other, 'Ready.');
+    // The one behind draws once a second, and a click waits for what is drawn.
+    await page.bringToFront();
     for (const name of ['first', 'second']) await ground.ask('POST', `sessions/${session}/agents`, { name, prompt: 'Write.' });
     for (const name of ['first', 'second']) {
       await board(page, name).click();
@@ -193,6 +195,7 @@ test("a subagent's branch is looked at and merged, and a conflict is named", () 
 
     // Whoever else looks sees it, and so does this page when it is loaded anew.
     const listed = async (page) => {
+      await page.bringToFront();
       await page.getByRole('button', { name: /^Inbox/ }).click();
       const button = page.getByRole('dialog').getByRole('button', { name: line });
       await until('the inbox is there', async () => (await page.getByRole('dialog').count()) === 1);
