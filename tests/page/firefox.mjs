@@ -2,20 +2,23 @@
 
 import { firefox } from 'playwright-bidi';
 
-import { looking, shown } from './ground.mjs';
+import { looking, shared, shown } from './ground.mjs';
 
 const FIREFOX = process.env.MIDTURN_FIREFOX ?? '/usr/bin/firefox-esr';
 
 /**
- * Starts it. `playwright-bidi` is playwright-core 1.63, the last that asks of a Firefox which is not playwright's own
+ * Has it started. `playwright-bidi` is playwright-core 1.63, the last that asks of a Firefox which is not playwright's own
  * nothing that Firefox 153 can't do. `dark` is what its system prefers.
  */
-const launch = (dark) => () =>
-  firefox.launch({
-    channel: 'moz-firefox',
-    executablePath: FIREFOX,
-    firefoxUserPrefs: { 'layout.css.prefers-color-scheme.content-override': dark ? 0 : 1 },
-  });
+const inFirefox = (dark) =>
+  shared(() =>
+    firefox.launch({
+      channel: 'moz-firefox',
+      executablePath: FIREFOX,
+      firefoxUserPrefs: { 'layout.css.prefers-color-scheme.content-override': dark ? 0 : 1 },
+    }),
+  );
+const [LIGHT, DARK] = [inFirefox(false), inFirefox(true)];
 
 /** As `looking`, in Firefox, which tells of what a policy refused only in the page. */
 export const lookingInFirefox = (look, { colorScheme, ...settings } = {}) =>
@@ -29,7 +32,7 @@ export const lookingInFirefox = (look, { colorScheme, ...settings } = {}) =>
       await look(page, context);
     },
     settings,
-    launch(colorScheme === 'dark'),
+    colorScheme === 'dark' ? DARK : LIGHT,
   );
 
 /** As `shown`, in Firefox. */

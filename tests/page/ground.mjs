@@ -5,6 +5,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { after } from 'node:test';
 
 import { chromium } from 'playwright-core';
 
@@ -154,13 +155,30 @@ async function seen(page) {
   return `the page ${page.url()} showed:\n${words.slice(0, 4000)}`;
 }
 
-const launchChromium = () => chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+/**
+ * Starts a browser for all tests of a file, with the first of them, and ends it behind the last. Who is no test (bench.mjs) has
+ * nothing that comes last.
+ */
+export function shared(launch) {
+  if (process.env.NODE_TEST_CONTEXT === undefined) {
+    return async () => {
+      const browser = await launch();
+      return { browser, leave: () => browser.close() };
+    };
+  }
+  /** @type {ReturnType<typeof launch> | undefined} */
+  let started;
+  after(async () => (await started)?.close());
+  return async () => ({ browser: await (started ??= launch()), leave: async () => {} });
+}
 
-/** A browser, as long as `look` looks. What the page throws or its policy refuses is an error. */
-export async function looking(look, settings = {}, launch = launchChromium) {
-  const browser = await launch();
+const inChromium = shared(() => chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] }));
+
+/** A page in a window of its own, as long as `look` looks. What the page throws or its policy refuses is an error. */
+export async function looking(look, settings = {}, opened = inChromium) {
+  const { browser, leave } = await opened();
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...settings });
   try {
-    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...settings });
     context.setDefaultTimeout(PATIENCE);
     const page = await context.newPage();
     /** @type {string[]} */
@@ -177,11 +195,10 @@ export async function looking(look, settings = {}, launch = launchChromium) {
     }
     assert.deepEqual(complaints, []);
   } finally {
-    // What is on its way through a test's own hands when the browser goes is no fault.
-    for (const context of browser.contexts()) {
-      for (const page of context.pages()) await page.unrouteAll({ behavior: 'ignoreErrors' });
-    }
-    await browser.close();
+    // What is on its way through a test's own hands when the window goes is no fault.
+    for (const page of context.pages()) await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await context.close();
+    await leave();
   }
 }
 

@@ -92,7 +92,7 @@ impl Blocks {
     /// The next block. `None`: the stream has ended.
     pub(crate) async fn next(&mut self) -> Option<Block> {
         loop {
-            if let Some(end) = self.text.windows(2).position(|two| two == b"\n\n") {
+            if let Some(end) = memchr::memmem::find(&self.text, b"\n\n") {
                 let block: Vec<u8> = self.text.drain(..end + 2).collect();
                 return Some(Block::read(&String::from_utf8_lossy(&block)));
             }
