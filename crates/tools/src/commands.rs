@@ -67,6 +67,9 @@ struct Begun {
 }
 
 async fn begin(context: &Arc<ToolContext>) -> io::Result<Begun> {
+    if context.confined.is_none() && context.seen.is_none() {
+        return Ok(Begun { confinement: None, before: None, running: None });
+    }
     let context = context.clone();
     let look = move || {
         let confined = context.confined.as_ref().map(Confined::before).transpose()?;
