@@ -229,6 +229,21 @@ fn what_wakes_a_session_that_was_given_a_prompt_in_this_moment_is_told_once() {
     assert_eq!(world.hook("Stop", None, &json!({})), None);
 }
 
+/// The program's transcript can lag behind a turn that is over in a moment.
+#[test]
+fn who_is_woken_and_done_at_once_rests_and_is_woken_again() {
+    let mut world = World::new();
+    let begin = json!({"hook_event_name": "SessionStart", "session_id": SESSION}).to_string();
+    for (process, message) in [(1, "first"), (2, "second")] {
+        let waiter = Waiter::begins(&world.around(), begin.as_bytes(), process).unwrap().unwrap();
+        world.send(MAIN, message, Urgency::FollowUp);
+        assert!(matches!(waiter.looks(world.now).unwrap(), Look::Wakes(_)));
+        assert!(!world.joined().is_resting(MAIN));
+        assert_eq!(world.hook("Stop", None, &json!({})), None);
+        assert!(world.joined().is_resting(MAIN));
+    }
+}
+
 /// A waiter that is killed has said nothing to the program, and neither has a program that is dead.
 #[test]
 fn what_nobody_was_given_waits_again() {

@@ -293,10 +293,11 @@ impl<'a> Hook<'a> {
         Ok(answer)
     }
 
-    /// Whether the hook of a second install has told something at this very end: then the agent goes on.
+    /// Whether the hook of a second install has told something at this very end: then the agent goes on. What
+    /// woke the agent began the turn that ends here, however short that was.
     fn is_told_by_another(&self) -> io::Result<bool> {
         let at_once = |at: u64| self.around.now.saturating_sub(at) < AT_ONCE_MICROS;
-        Ok(self.mailbox.handed()?.iter().any(|(handed, _)| at_once(handed.at)))
+        Ok(self.mailbox.handed()?.iter().any(|(handed, _)| !handed.by.woke && at_once(handed.at)))
     }
 
     /// Takes what waits, and gives it to the model.
