@@ -7,7 +7,7 @@ import { looking, shared, shown } from './ground.mjs';
 const FIREFOX = process.env.MIDTURN_FIREFOX ?? '/usr/bin/firefox-esr';
 
 /**
- * Has it started. `playwright-bidi` is playwright-core 1.63, the last that asks of a Firefox which is not playwright's own
+ * One for all tests of a file. `playwright-bidi` is playwright-core 1.63, the last that asks of a Firefox which is not playwright's own
  * nothing that Firefox 153 can't do. `dark` is what its system prefers.
  */
 const inFirefox = (dark) =>

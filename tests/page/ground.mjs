@@ -177,7 +177,14 @@ const inChromium = shared(() => chromium.launch({ executablePath: CHROMIUM, args
 /** A page in a window of its own, as long as `look` looks. What the page throws or its policy refuses is an error. */
 export async function looking(look, settings = {}, opened = inChromium) {
   const { browser, leave } = await opened();
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...settings });
+  try {
+    await lookingFrom(await browser.newContext({ viewport: { width: 1280, height: 800 }, ...settings }), look);
+  } finally {
+    await leave();
+  }
+}
+
+async function lookingFrom(context, look) {
   try {
     context.setDefaultTimeout(PATIENCE);
     const page = await context.newPage();
@@ -198,7 +205,6 @@ export async function looking(look, settings = {}, opened = inChromium) {
     // What is on its way through a test's own hands when the window goes is no fault.
     for (const page of context.pages()) await page.unrouteAll({ behavior: 'ignoreErrors' });
     await context.close();
-    await leave();
   }
 }
 
