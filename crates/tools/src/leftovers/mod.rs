@@ -92,6 +92,9 @@ impl Hunt {
     }
 
     fn until_none_is_left(mut self) -> Result<usize, LeftoversError> {
+        if self.nobody_is_there()? {
+            return Ok(0);
+        }
         self.let_owners_die()?;
         self.let_git_finish()?;
         let mut ended = 0;
@@ -160,11 +163,17 @@ impl Hunt {
         Ok((fresh, sight))
     }
 
-    /// Waits for daemons of these sessions that are not quite dead yet. One that doesn't die is
-    /// alive, and its processes are let be.
-    fn let_owners_die(&mut self) -> io::Result<()> {
-        self.look(None)?;
+    /// Whether the first look shows clearly that nothing is left, nor a daemon that may be dying.
+    fn nobody_is_there(&mut self) -> io::Result<bool> {
+        let (_, sight) = self.look(None)?;
+        let is_nobody = sight == Sight::Clear && self.targets.is_empty() && self.look.live.is_empty();
         self.targets.clear();
+        Ok(is_nobody)
+    }
+
+    /// Waits for the daemons of these sessions that were seen and are not quite dead yet. One that
+    /// doesn't die is alive, and its processes are let be.
+    fn let_owners_die(&mut self) -> io::Result<()> {
         let until = Instant::now() + OWNER_DIES;
         for (pid, started) in self.look.live.drain() {
             let read = || Process::read(pid).filter(|owner| owner.started == started);

@@ -44,10 +44,10 @@ impl Process {
 
     /// `PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS … THREADS … STARTTIME …`; the name may hold
     /// blanks and brackets.
-    fn parse(stat: &str) -> Option<Self> {
-        let (head, tail) = stat.rsplit_once(") ")?;
-        let pid = head.split_once(' ')?.0.parse().ok()?;
-        let mut fields = tail.split(' ');
+    fn parse(stat: &[u8]) -> Option<Self> {
+        let (head, tail) = stat.split_at(memchr::memrchr(b')', stat)?);
+        let pid = text(&head[..memchr::memchr(b' ', head)?])?.parse().ok()?;
+        let mut fields = text(tail)?.split(' ').skip(1);
         let state = *fields.next()?.as_bytes().first()?;
         let parent = fields.next()?.parse().ok()?;
         let session = fields.nth(1)?.parse().ok()?;
@@ -87,9 +87,12 @@ impl Process {
 }
 
 /// A process may give itself a name that is no text, and is found all the same.
-fn line(pid: impl Display) -> Option<String> {
-    let line = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    Some(String::from_utf8_lossy(&line).into_owned())
+fn line(pid: impl Display) -> Option<Vec<u8>> {
+    std::fs::read(format!("/proc/{pid}/stat")).ok()
+}
+
+fn text(part: &[u8]) -> Option<&str> {
+    std::str::from_utf8(part).ok()
 }
 
 /// Signals the process that is held.
@@ -145,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_name_with_blanks_and_brackets_is_read_over() {
-        let line = "42 (a) b (c) S 7 41 40 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 99887 1 2";
+        let line = b"42 (a) b (c) S 7 41 40 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 99887 1 2";
         let process = Process::parse(line).unwrap();
         assert_eq!(
             process,
@@ -160,7 +163,7 @@ mod tests {
             }
         );
         assert!(process.has_executed() && !process.is_exiting());
-        assert_eq!(Process::parse("42 (a"), None);
+        assert_eq!(Process::parse(b"42 (a"), None);
     }
 
     #[test]
