@@ -12,7 +12,7 @@ use tokio::process::Child;
 use crate::api::Api;
 use crate::real::process::Process;
 use crate::rule::{GUEST, HOST};
-use crate::world::{World, children};
+use crate::world::{World, supervisors};
 
 /// The program as it is, and where a fault is named, with it.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_midturn-planted");
@@ -116,13 +116,14 @@ impl Daemon {
 
     /// Kills it, if it lives, and with it the supervisors of its commands if asked.
     pub(crate) async fn kill(mut self, with_children: bool) -> Result<Ended> {
-        let below = self.process.child.id().filter(|_| with_children).map(children).unwrap_or_default();
+        let left = self.process.child.id().filter(|_| with_children).map(supervisors).unwrap_or_default();
         self.process.child.start_kill().ok();
-        let status = self.process.child.wait().await?;
-        for pid in below.into_iter().filter_map(Pid::from_raw) {
-            // Most have ended with it.
+        // At once: those that see its death first end all that this is to leave behind.
+        for pid in left.into_iter().filter_map(Pid::from_raw) {
+            // Some are gone.
             let _ = kill_process(pid, Signal::KILL);
         }
+        let status = self.process.child.wait().await?;
         Ok(self.over(status).await)
     }
 

@@ -144,12 +144,14 @@ impl Process {
     }
 }
 
-/// The children of a process.
-pub(crate) fn children(parent: u32) -> Vec<i32> {
-    let path = format!("/proc/{parent}/task");
+/// The children of a daemon but its git commands: one that is killed in the middle leaves locks that a person has
+/// to take away.
+pub(crate) fn supervisors(daemon: u32) -> Vec<i32> {
+    let path = format!("/proc/{daemon}/task");
     let threads = fs::read_dir(path).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     lists
         .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .filter(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name != "git\n"))
         .collect()
 }

@@ -37,6 +37,26 @@ async fn each_subagent_has_its_own_worktree_and_the_lead_the_folder_itself() {
     assert_eq!(project.git(&["log", "--format=%s"]), "c");
 }
 
+/// A process that is killed, or a power cut, can hit git between its lock on a ref and the move.
+#[tokio::test]
+async fn what_a_killed_git_locked_of_ours_is_free_again() {
+    let project = Project::new();
+    let locked = |name: &str| {
+        let lock = project.folder.path().join(".git").join(name);
+        std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
+        let file = std::fs::File::create(lock).unwrap();
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(60)).unwrap();
+    };
+    locked("refs/midturn/s1.lock");
+    locked("refs/heads/midturn/s1/w.lock");
+    let workplace = project.workplace();
+    run(&workplace, "w", "echo 1 > one.txt").await;
+    locked("refs/heads/midturn/s1/w.lock");
+    let changes = workplace.run_ended(&name("w"), 1).await.unwrap();
+    assert_eq!((changes.files, changes.notes), (vec!["one.txt".to_owned()], vec![]));
+    assert_eq!(project.git(&["show", "midturn/s1/w:one.txt"]), "1");
+}
+
 #[tokio::test]
 async fn files_are_reported_since_the_start_and_an_idle_run_commits_nothing() {
     let project = Project::new();

@@ -166,9 +166,7 @@ impl Hunt {
     /// Whether the first look shows clearly that nothing is left, nor a daemon that may be dying.
     fn nobody_is_there(&mut self) -> io::Result<bool> {
         let (_, sight) = self.look(None)?;
-        let is_nobody = sight == Sight::Clear && self.targets.is_empty() && self.look.live.is_empty();
-        self.targets.clear();
-        Ok(is_nobody)
+        Ok(sight == Sight::Clear && self.targets.is_empty() && self.look.live.is_empty())
     }
 
     /// Waits for the daemons of these sessions that were seen and are not quite dead yet. One that

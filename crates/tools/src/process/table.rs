@@ -32,22 +32,21 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn read(pid: i32) -> Option<Self> {
-        Self::parse(&line(pid)?)
+    pub(crate) fn read(pid: impl Display) -> Option<Self> {
+        Self::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
     /// Our own line, with the numbers that others know us by.
     pub(crate) fn ourselves() -> io::Result<Self> {
-        let us = line("self").as_deref().and_then(Self::parse);
-        us.ok_or_else(|| io::Error::other("/proc/self/stat can't be read"))
+        Self::read("self").ok_or_else(|| io::Error::other("/proc/self/stat can't be read"))
     }
 
     /// `PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS … THREADS … STARTTIME …`; the name may hold
-    /// blanks and brackets.
+    /// blanks and brackets, and need not be text.
     fn parse(stat: &[u8]) -> Option<Self> {
         let (head, tail) = stat.split_at(memchr::memrchr(b')', stat)?);
-        let pid = text(&head[..memchr::memchr(b' ', head)?])?.parse().ok()?;
-        let mut fields = text(tail)?.split(' ').skip(1);
+        let pid = std::str::from_utf8(&head[..memchr::memchr(b' ', head)?]).ok()?.parse().ok()?;
+        let mut fields = std::str::from_utf8(tail).ok()?.split(' ').skip(1);
         let state = *fields.next()?.as_bytes().first()?;
         let parent = fields.next()?.parse().ok()?;
         let session = fields.nth(1)?.parse().ok()?;
@@ -84,15 +83,6 @@ impl Process {
     pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
         self.hold()?.map_or(Ok(()), |held| send(&held, signal))
     }
-}
-
-/// A process may give itself a name that is no text, and is found all the same.
-fn line(pid: impl Display) -> Option<Vec<u8>> {
-    std::fs::read(format!("/proc/{pid}/stat")).ok()
-}
-
-fn text(part: &[u8]) -> Option<&str> {
-    std::str::from_utf8(part).ok()
 }
 
 /// Signals the process that is held.

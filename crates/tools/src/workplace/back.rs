@@ -149,7 +149,7 @@ pub(super) async fn bring_branch(
     let (message, none) = (format!("{BY_US}{what}"), String::new());
     let words =
         ["update-ref", "--create-reflog", "-m", &message, &reference, &tip, known.as_ref().unwrap_or(&none)];
-    ours.bytes(&words).await?;
+    worktree.repository.moved(&[&reference], &ours, &words).await?;
     Ok(Back { tip: Some(tip), note })
 }
 

@@ -7,14 +7,17 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::OnceCell;
 
 use super::back::BY_US;
-use super::git::GitError;
+use super::git::{Git, GitError};
 use super::snapshot::Scratch;
 use super::worktree::{NoWorktree, Repository, part_of_branch};
+
+/// A ref is moved in milliseconds: a lock that is older is a dead git's.
+const LOCKED_AT_MOST: Duration = Duration::from_secs(2);
 
 /// How much all tags with a text may be, in bytes.
 const TAGS_MAX: u64 = 256 << 20;
@@ -155,9 +158,19 @@ impl Repository {
         let moves = self.file("moves", moves.as_bytes())?;
         let message = format!("{BY_US}an agent begins");
         let words = ["update-ref", "--create-reflog", "-m", &message, "--stdin"];
-        self.git().fed(moves.path().to_owned()).bytes(&words).await?;
+        let refs = [&*self.pin_name(), new.map_or("", |(branch, _)| branch)];
+        self.moved(&refs, &self.git().fed(moves.path().to_owned()), &words).await?;
         found.is_pinned.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Has git move refs that nobody else moves. A lock that one left there which was killed is taken away.
+    pub(super) async fn moved(&self, refs: &[&str], git: &Git<'_>, words: &[&str]) -> Result<(), GitError> {
+        let locks = refs.iter().map(|name| self.layout.common.join(format!("{name}.lock")));
+        match git.bytes(words).await {
+            Err(GitError::Failed { .. }) if are_unlocked(locks).await => git.bytes(words).await.map(drop),
+            moved => moved.map(drop),
+        }
     }
 
     /// A folder with a pack of all tags with a text. `None`: there are none.
@@ -223,6 +236,19 @@ impl Repository {
         std::fs::write(file.path(), content)?;
         Ok(file)
     }
+}
+
+/// Whether something is another way now: one of these locks is gone.
+async fn are_unlocked(locks: impl Iterator<Item = PathBuf>) -> bool {
+    let mut is_gone = false;
+    for lock in locks {
+        let made = || std::fs::metadata(&lock).and_then(|lock| lock.modified()).ok();
+        let Some(seen) = made() else { continue };
+        tokio::time::sleep(LOCKED_AT_MOST.saturating_sub(seen.elapsed().unwrap_or_default())).await;
+        // Another time: it is another one's.
+        is_gone |= made().is_none_or(|now| now == seen && std::fs::remove_file(&lock).is_ok());
+    }
+    is_gone
 }
 
 /// The parents that a commit's text names.
