@@ -158,13 +158,14 @@ impl Repository {
         let moves = self.file("moves", moves.as_bytes())?;
         let message = format!("{BY_US}an agent begins");
         let words = ["update-ref", "--create-reflog", "-m", &message, "--stdin"];
-        let refs = [&*self.pin_name(), new.map_or("", |(branch, _)| branch)];
+        let (pin, branch) = (self.pin_name(), new.map(|(branch, _)| branch));
+        let refs: Vec<&str> = branch.into_iter().chain([&*pin]).collect();
         self.moved(&refs, &self.git().fed(moves.path().to_owned()), &words).await?;
         found.is_pinned.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Has git move refs that nobody else moves. A lock that one left there which was killed is taken away.
+    /// Has git move refs that nobody else moves. A lock that a killed one left there is taken away.
     pub(super) async fn moved(&self, refs: &[&str], git: &Git<'_>, words: &[&str]) -> Result<(), GitError> {
         let locks = refs.iter().map(|name| self.layout.common.join(format!("{name}.lock")));
         match git.bytes(words).await {
