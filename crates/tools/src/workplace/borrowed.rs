@@ -16,8 +16,8 @@ use super::git::{Git, GitError};
 use super::snapshot::Scratch;
 use super::worktree::{NoWorktree, Repository, part_of_branch};
 
-/// A ref is moved in milliseconds: a lock that is older is a dead git's.
-const LOCKED_AT_MOST: Duration = Duration::from_secs(2);
+/// A ref is moved in milliseconds, and packed with all others in seconds: a lock that is older is a dead git's.
+const LOCKED_AT_MOST: Duration = Duration::from_secs(10);
 
 /// How much all tags with a text may be, in bytes.
 const TAGS_MAX: u64 = 256 << 20;
