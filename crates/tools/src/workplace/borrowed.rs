@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::OnceCell;
+use tokio::time::{sleep, timeout};
 
 use super::back::BY_US;
 use super::git::{Git, GitError};
@@ -239,17 +240,22 @@ impl Repository {
     }
 }
 
-/// Whether something is another way now: one of these locks is gone.
+/// Whether git is to be asked once more: one of these locks was there, and is gone or another one.
 async fn are_unlocked(locks: impl Iterator<Item = PathBuf>) -> bool {
-    let mut is_gone = false;
+    let mut is_another_way = false;
     for lock in locks {
         let made = || std::fs::metadata(&lock).and_then(|lock| lock.modified()).ok();
         let Some(seen) = made() else { continue };
-        tokio::time::sleep(LOCKED_AT_MOST.saturating_sub(seen.elapsed().unwrap_or_default())).await;
-        // Another time: it is another one's.
-        is_gone |= made().is_none_or(|now| now == seen && std::fs::remove_file(&lock).is_ok());
+        let rest = LOCKED_AT_MOST.saturating_sub(seen.elapsed().unwrap_or_default());
+        let is_there = async || {
+            while made() == Some(seen) {
+                sleep(Duration::from_millis(50)).await
+            }
+        };
+        // One that is there all this time is removed.
+        is_another_way |= timeout(rest, is_there()).await.is_ok() || std::fs::remove_file(&lock).is_ok();
     }
-    is_gone
+    is_another_way
 }
 
 /// The parents that a commit's text names.
