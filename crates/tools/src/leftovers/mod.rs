@@ -92,7 +92,9 @@ impl Hunt {
     }
 
     fn until_none_is_left(mut self) -> Result<usize, LeftoversError> {
-        if self.nobody_is_there()? {
+        // Mostly nothing is left, nor a daemon that may be dying.
+        let (_, sight) = self.look(None)?;
+        if sight == Sight::Clear && self.targets.is_empty() && self.look.live.is_empty() {
             return Ok(0);
         }
         self.let_owners_die()?;
@@ -161,12 +163,6 @@ impl Hunt {
             sight => sight,
         };
         Ok((fresh, sight))
-    }
-
-    /// Whether the first look shows clearly that nothing is left, nor a daemon that may be dying.
-    fn nobody_is_there(&mut self) -> io::Result<bool> {
-        let (_, sight) = self.look(None)?;
-        Ok(sight == Sight::Clear && self.targets.is_empty() && self.look.live.is_empty())
     }
 
     /// Waits for the daemons of these sessions that were seen and are not quite dead yet. One that
