@@ -1,5 +1,4 @@
-//! Has the linker do two things that it knows how to where we build, or not: each is tried before it is asked for. A third
-//! is done where somebody asks: functions stand in the order of a list.
+//! Has the linker do two things that it knows how to where we build, or not: each is tried before it is asked for.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -15,17 +14,8 @@ const TRIED: [&str; 2] = [
     "-Wl,--icf=all",
 ];
 
-/// Names a file with the functions that stand first in the program, by their names for the linker, which has to know
-/// such a list. `tests/resident/package` makes it.
-const ORDER: &str = "MIDTURN_LINK_ORDER";
-
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-env-changed={ORDER}");
-    if let Ok(list) = env::var(ORDER) {
-        println!("cargo::rerun-if-changed={list}");
-        println!("cargo::rustc-link-arg-bins=-Wl,--no-warn-symbol-ordering,--symbol-ordering-file={list}");
-    }
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|set| set == value);
     // Only a program of this machine can be tried.
     let can_be_tried = env::var_os("HOST") == env::var_os("TARGET")
