@@ -238,7 +238,8 @@ test('of 10,000 events no more is in the page than is seen, however near or far 
           await box(page).evaluate((one, share) => (one.scrollLeft = share * one.scrollWidth), share);
           await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
           await looks(`${n} steps nearer, ${share}`);
-          assert.ok((await chart(page).locator('.item').count()) > 0, `nothing is seen ${n} steps nearer, at ${share}`);
+          // Before the lead's first call nothing happens, and that may be wider than the window: a session with few steps has wide ones.
+          if (share > 0) assert.ok((await chart(page).locator('.item').count()) > 0, `nothing is seen ${n} steps nearer, at ${share}`);
         }
       }
       t.diagnostic(`${most} elements at most, ${widest} pixels wide`);
