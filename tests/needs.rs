@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::{Mutex, Once, PoisonError};
 
 /// Something that a test needs.
@@ -38,16 +39,19 @@ pub(crate) enum Need {
     Node,
     /// What keeps large files beside git.
     Lfs,
+    /// A target folder where nobody else can write: no program of ours is taken from another.
+    Apart,
     /// The compiler of Go, which `.ci/run` doesn't install: it fills half a gigabyte.
     Go,
 }
 
 use Need::{
-    Bubblewrap, Go, Landlock, Lfs, Mount, Node, Postgresql, Python3, Root, Setpriv, Sqlite3, Strace, Tmux,
+    Apart, Bubblewrap, Go, Landlock, Lfs, Mount, Node, Postgresql, Python3, Root, Setpriv, Sqlite3, Strace,
+    Tmux,
 };
 
 /// Each with its word in the variable and with what is said where it is missing.
-const ALL: [(Need, &str, &str); 13] = [
+const ALL: [(Need, &str, &str); 14] = [
     (Postgresql, "postgresql", "PostgreSQL's initdb is not here (Debian: postgresql)"),
     (Setpriv, "setpriv", "setpriv is not here (Debian: util-linux)"),
     (Python3, "python3", "python3 is not here (Debian: python3)"),
@@ -60,6 +64,7 @@ const ALL: [(Need, &str, &str); 13] = [
     (Tmux, "tmux", "tmux is not here (Debian: tmux)"),
     (Node, "node", "node is not here (Debian: nodejs)"),
     (Lfs, "lfs", "git-lfs is not here (Debian: git-lfs)"),
+    (Apart, "apart", "the target folder is where everybody can write (/tmp)"),
     (Go, "go", "go is not here (Debian: golang-go)"),
 ];
 
@@ -86,6 +91,14 @@ pub(crate) fn has(need: Need, is_here: bool) -> bool {
 #[must_use]
 pub(crate) fn has_for_a_part(need: Need, is_here: bool) -> bool {
     goes_without(Share::Part, need, is_here)
+}
+
+/// Whether a program that a test makes below the target folder can be one of ours.
+#[must_use]
+pub(crate) fn has_place_apart() -> bool {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let of_all = ["/tmp", "/var/tmp", "/dev/shm"].map(Into::into);
+    has(Apart, !of_all.into_iter().chain([std::env::temp_dir()]).any(|folder| target.starts_with(folder)))
 }
 
 fn goes_without(share: Share, need: Need, is_here: bool) -> bool {

@@ -18,6 +18,7 @@ use midturn_tools::workplace::GitWorkplace;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use serde_json::json;
+use support::needs::has_place_apart;
 use support::project::{Project, run};
 use support::{Mark, again, is_dead, name, shell, supervisor, supervisors, until_dead};
 use tokio_util::sync::CancellationToken;
@@ -311,6 +312,9 @@ fn slow_project() -> (Project, tempfile::TempDir) {
 
 #[tokio::test]
 async fn a_git_command_of_a_dead_daemon_is_let_finish_and_its_worktree_is_found() {
+    if !has_place_apart() {
+        return;
+    }
     let (project, slow) = slow_project();
     let pipes = slow.path().to_owned();
     let folders = format!("{}:{}", project.folder.path().display(), project.state.path().display());

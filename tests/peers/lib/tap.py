@@ -5,12 +5,11 @@ bytes as they came, and notices when the client hangs up in the middle of a repl
 reply's bytes go on as they come.
 """
 
-import contextlib
 import http.client
-import http.server
 import json
-import threading
 import urllib.parse
+
+from lib import loopback
 
 FORWARDED_NOT = {"host", "connection", "content-length", "transfer-encoding", "accept-encoding"}
 RELAY_BYTES = 65536
@@ -29,40 +28,22 @@ class Exchange:
         self.ended = False
 
 
-class Tap:
+class Tap(loopback.Server):
     """The proxy; `exchanges` in the order the requests came."""
 
     def __init__(self, upstream):
+        super().__init__(Handler)
         address = urllib.parse.urlsplit(upstream)
         self.upstream = (address.hostname, address.port)
         self.exchanges = []
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.tap = self
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
     def models(self):
         """The exchanges that asked a model for something."""
         return [e for e in self.exchanges if e.body is not None]
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    """Passes one request on, and its reply back; `server.tap` is the tap it belongs to."""
-
-    protocol_version = "HTTP/1.1"
+class Handler(loopback.Handler):
+    """Passes one request on, and its reply back; `server.owner` is the tap it belongs to."""
 
     def do_POST(self):
         self._pass_on(self.rfile.read(int(self.headers.get("content-length") or 0)))
@@ -72,8 +53,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _pass_on(self, body):
         exchange = Exchange(urllib.parse.urlsplit(self.path).path, body)
-        self.server.tap.exchanges.append(exchange)
-        upstream = http.client.HTTPConnection(*self.server.tap.upstream)
+        self.server.owner.exchanges.append(exchange)
+        upstream = http.client.HTTPConnection(*self.server.owner.upstream)
         try:
             headers = {k: v for k, v in self.headers.items() if k.lower() not in FORWARDED_NOT}
             upstream.request(self.command, self.path, body, headers)
@@ -108,10 +89,3 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except OSError:
             exchange.hung_up = True
             raise
-
-    def log_message(self, *_):
-        """Says nothing: the report is the only output."""
-
-    def handle(self):
-        with contextlib.suppress(OSError):
-            super().handle()

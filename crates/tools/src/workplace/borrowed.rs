@@ -252,8 +252,9 @@ async fn are_unlocked(locks: impl Iterator<Item = PathBuf>) -> bool {
                 sleep(Duration::from_millis(50)).await
             }
         };
-        // One that is there all this time is removed.
-        is_another_way |= timeout(rest, is_there()).await.is_ok() || std::fs::remove_file(&lock).is_ok();
+        // One that is there all this time is removed; it is looked at once more, since it may be another one by now.
+        let is_gone = timeout(rest, is_there()).await.is_ok() || made() != Some(seen);
+        is_another_way |= is_gone || std::fs::remove_file(&lock).is_ok();
     }
     is_another_way
 }
@@ -347,5 +348,38 @@ mod tests {
             let found = found(parents);
             assert_eq!(found.unpinned(), (!is_held).then(|| ["a1", "d1"].into()), "{parents:?}");
         }
+    }
+
+    async fn in_a_second(then: impl FnOnce()) {
+        sleep(Duration::from_secs(1)).await;
+        then();
+    }
+
+    /// Time is the test's: it goes on where everybody waits.
+    #[tokio::test(start_paused = true)]
+    async fn a_young_lock_is_waited_for_and_one_made_anew_meanwhile_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = folder.path().join("s1.lock");
+        let locked = |ago: u64| {
+            let file = std::fs::File::create(&lock).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(ago)).unwrap();
+        };
+        let asked = || are_unlocked(std::iter::once(lock.clone()));
+        let waited = tokio::time::Instant::now();
+        assert!(!asked().await, "none is there");
+        locked(60);
+        assert!(asked().await && !lock.exists(), "a dead git's");
+        assert!(waited.elapsed() < Duration::from_secs(1), "{:?}", waited.elapsed());
+
+        locked(0);
+        let (again, ()) = tokio::join!(asked(), in_a_second(|| std::fs::remove_file(&lock).unwrap()));
+        assert!(again && waited.elapsed() < Duration::from_secs(2), "{:?}", waited.elapsed());
+        locked(0);
+        let (again, ()) = tokio::join!(asked(), in_a_second(|| locked(5)));
+        assert!(again && lock.exists() && waited.elapsed() < Duration::from_secs(4), "another one");
+        locked(0);
+        let waited = tokio::time::Instant::now();
+        assert!(asked().await && !lock.exists(), "one that stays");
+        assert!(waited.elapsed() > Duration::from_secs(2), "{:?}", waited.elapsed());
     }
 }

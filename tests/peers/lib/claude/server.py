@@ -8,14 +8,14 @@ not from a counter here: a request that Claude Code sends again, or after a resu
 Everything that arrives is kept whole, with the time it arrived.
 """
 
-import contextlib
-import http.server
 import json
 import re
 import socket
 import threading
 import time
 import urllib.parse
+
+from lib import loopback
 
 MARKER = re.compile(r"\[\[([A-Za-z0-9_-]+)\]\]")
 MODEL = "claude-opus-4-5"
@@ -128,30 +128,14 @@ def _decoded(raw):
     return value if isinstance(value, dict) else {}
 
 
-class Server:
+class Server(loopback.Server):
     """The server; `requests` in the order they came. Use it in a `with` block."""
 
     def __init__(self, scripts):
+        super().__init__(Handler)
         self.scripts = scripts
         self.requests = []
         self._changed = threading.Condition()
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.scripted = self
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
     def of(self, script):
         """The requests of a script so far, in order."""
@@ -229,10 +213,8 @@ def _of_schema(schema):
     return {"array": [], "boolean": False, "integer": 0, "number": 0}.get(kind, UTILITY_TEXT)
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    """One connection of Claude Code; `server.scripted` is the server it belongs to."""
-
-    protocol_version = "HTTP/1.1"
+class Handler(loopback.Handler):
+    """One connection of Claude Code; `server.owner` is the server it belongs to."""
 
     def setup(self):
         super().setup()
@@ -242,13 +224,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         request = Request(urllib.parse.urlsplit(self.path).path, dict(self.headers.items()), raw)
-        self.server.scripted.arrived(request)
+        self.server.owner.arrived(request)
         if request.path.endswith("/count_tokens"):
             return self._json(200, {"input_tokens": max(1, len(raw) // 4)})
         if not request.path.endswith("/v1/messages"):
             return self._error(404, "not_found_error", "not scripted")
         try:
-            blocks = self.server.scripted.reply(request)
+            blocks = self.server.owner.reply(request)
         except Exception as error:  # a script that waited in vain: refused for good, or Claude Code would ask ten times
             request.failed = str(error)
             return self._error(400, "invalid_request_error", request.failed)
@@ -290,13 +272,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.flush()
             time.sleep(wait)  # the pace of a scripted stream, zero but for a slow Text
         self.wfile.write(b"0\r\n\r\n")
-
-    def log_message(self, *_):
-        """Says nothing: the report is the only output."""
-
-    def handle(self):
-        with contextlib.suppress(OSError):
-            super().handle()
 
 
 def _message(request, content, stop):
