@@ -80,7 +80,7 @@ test('of a plan that is cut off the steps that were done stay done, and the othe
 
 // > 004: Show the full response if it arrives
 test('a stop that comes too late shows the whole answer, without a badge', () =>
-  shown(lead(`      - {takes: 8s, text: "${LONG}"}\n${AFTERWARDS}`), async ({ page, ground, session }) => {
+  shown(lead(`      - {takes: 12s, text: "${LONG}"}\n${AFTERWARDS}`), async ({ page, ground, session }) => {
     await log(page).getByText('The parser').waitFor();
     // The click's request is under way until the answer is whole.
     let let_go = () => {};

@@ -119,7 +119,7 @@ class Line {
 test('a connection that is lost while a reply streams is said, and the reply is whole once it is back', async () => {
   const line = new Line();
   const settings = { proxy: await line.proxy() };
-  const scenario = lead(`      - {takes: 5s, text: "${WORDS}"}\n${heard('Heard.')}`);
+  const scenario = lead(`      - {takes: 10s, text: "${WORDS}"}\n${heard('Heard.')}`);
   try {
     await shown(scenario, async (all) => {
       const { page, ground, session } = all;

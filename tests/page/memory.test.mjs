@@ -83,8 +83,8 @@ test('every stream that ends gives its reader up', () =>
 
 // > 004: Clear thinking block activities if too large
 test('of a thinking block that is too large the newest part is kept, while it thinks and when it was cut', () => {
-  const thoughts = Array.from({ length: 20_000 }, (_, n) => `thought${n}`).join(' ');
-  return shown(lead(`      - {takes: 3s, thinking: "${thoughts}", text: "Done."}\n      - {text: "Heard."}\n`), async ({ page }) => {
+  const thoughts = Array.from({ length: 200_000 }, (_, n) => `thought${n}`).join(' ');
+  return shown(lead(`      - {takes: 60s, thinking: "${thoughts}", text: "Done."}\n      - {text: "Heard."}\n`), async ({ page }) => {
     const block = log(page).locator('.thinking');
     await block.first().waitFor();
     const size = () => block.first().evaluate((one) => one.textContent?.length ?? 0);
