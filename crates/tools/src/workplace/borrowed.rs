@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::OnceCell;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::back::BY_US;
 use super::git::{Git, GitError};
@@ -246,15 +246,12 @@ async fn are_unlocked(locks: impl Iterator<Item = PathBuf>) -> bool {
     for lock in locks {
         let made = || std::fs::metadata(&lock).and_then(|lock| lock.modified()).ok();
         let Some(seen) = made() else { continue };
-        let rest = LOCKED_AT_MOST.saturating_sub(seen.elapsed().unwrap_or_default());
-        let is_there = async || {
-            while made() == Some(seen) {
-                sleep(Duration::from_millis(50)).await
-            }
-        };
-        // One that is there all this time is removed; it is looked at once more, since it may be another one by now.
-        let is_gone = timeout(rest, is_there()).await.is_ok() || made() != Some(seen);
-        is_another_way |= is_gone || std::fs::remove_file(&lock).is_ok();
+        let given_up = Instant::now() + LOCKED_AT_MOST.saturating_sub(seen.elapsed().unwrap_or_default());
+        while made() == Some(seen) && Instant::now() < given_up {
+            sleep(Duration::from_millis(50)).await;
+        }
+        // One that is there all this time is removed.
+        is_another_way |= made() != Some(seen) || std::fs::remove_file(&lock).is_ok();
     }
     is_another_way
 }
@@ -351,11 +348,11 @@ mod tests {
     }
 
     async fn in_a_second(then: impl FnOnce()) {
-        sleep(Duration::from_secs(1)).await;
+        tokio::time::advance(Duration::from_secs(1)).await;
         then();
     }
 
-    /// Time is the test's: it goes on where everybody waits.
+    /// Time is the test's, and goes on of itself where everybody waits.
     #[tokio::test(start_paused = true)]
     async fn a_young_lock_is_waited_for_and_one_made_anew_meanwhile_is_left() {
         let folder = tempfile::tempdir().unwrap();
@@ -365,7 +362,7 @@ mod tests {
             file.set_modified(SystemTime::now() - Duration::from_secs(ago)).unwrap();
         };
         let asked = || are_unlocked(std::iter::once(lock.clone()));
-        let waited = tokio::time::Instant::now();
+        let waited = Instant::now();
         assert!(!asked().await, "none is there");
         locked(60);
         assert!(asked().await && !lock.exists(), "a dead git's");
@@ -378,7 +375,7 @@ mod tests {
         let (again, ()) = tokio::join!(asked(), in_a_second(|| locked(5)));
         assert!(again && lock.exists() && waited.elapsed() < Duration::from_secs(4), "another one");
         locked(0);
-        let waited = tokio::time::Instant::now();
+        let waited = Instant::now();
         assert!(asked().await && !lock.exists(), "one that stays");
         assert!(waited.elapsed() > Duration::from_secs(2), "{:?}", waited.elapsed());
     }
