@@ -160,16 +160,21 @@ async function seen(page) {
  * nothing that comes last.
  */
 export function shared(launch) {
+  // A browser that dies as it starts says nothing of the page: it is started once more.
+  const start = () => launch().catch((/** @type {Error} */ error) => {
+    console.error(`the browser died as it started; once more. It said: ${error.message}`);
+    return launch();
+  });
   if (process.env.NODE_TEST_CONTEXT === undefined) {
     return async () => {
-      const browser = await launch();
+      const browser = await start();
       return { browser, leave: () => browser.close() };
     };
   }
   /** @type {ReturnType<typeof launch> | undefined} */
   let started;
   after(async () => (await started)?.close());
-  return async () => ({ browser: await (started ??= launch()), leave: async () => {} });
+  return async () => ({ browser: await (started ??= start()), leave: async () => {} });
 }
 
 const inChromium = shared(() => chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] }));
