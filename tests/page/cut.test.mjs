@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { lead, shown } from './ground.mjs';
+import { intercepted, lead, shown } from './ground.mjs';
 
 const LONG = 'The parser reads one word after the other and never looks back. '.repeat(6);
 const AFTERWARDS = ['Heard.', 'Heard again.'].map((text) => `      - {takes: 200ms, text: "${text}"}\n`).join('');
@@ -91,6 +91,7 @@ test('a stop that comes too late shows the whole answer, without a badge', () =>
       await whole;
       await route.continue();
     });
+    await intercepted(page);
     await stop(page).click();
     await page.locator('button.stop:disabled').waitFor();
     await log(page).getByText('finished after 1 turn').waitFor();

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { lead, shown, until } from './ground.mjs';
+import { intercepted, lead, shown, until } from './ground.mjs';
 
 /** A bash call that ends when the file of its name is there. */
 const waits = (id) => `          - {id: ${id}, name: bash, input: {command: "echo ${id} begun; until [ -e ${id} ]; do sleep 0.05; done"}}\n`;
@@ -95,6 +95,7 @@ test('an edit that comes too late is a draft again, and nothing is delivered twi
       await until('it is read', async () => (await ground.events(session, 'message_injected')).length === 1);
       await route.continue();
     });
+    await intercepted(page);
     await edit.press('Enter');
     await page.getByText('Too late: it was read already').first().waitFor();
     assert.equal(await composer(page).inputValue(), 'The new words.');

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { Ground, lead, looking, shown } from './ground.mjs';
+import { Ground, intercepted, lead, looking, shown } from './ground.mjs';
 import { NARROW, WIDE, draws, look, small, wrong } from './whole.mjs';
 
 const LONG = 'The parser reads one word after the other and never looks back. '.repeat(6);
@@ -227,6 +227,7 @@ test('it is whole for everybody when a run ends: finished, without a word, faile
         await later;
         await route.continue();
       });
+      await intercepted(page);
       await stop(page).click();
       await page.locator('button.stop:disabled').waitFor();
       await look(page, 'an abort is under way');
