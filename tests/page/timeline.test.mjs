@@ -230,16 +230,22 @@ test('of 10,000 events no more is in the page than is seen, however near or far 
         [most, widest] = [Math.max(most, there), Math.max(widest, await width(page))];
         assert.ok(there <= ELEMENTS_MAX, `${there} elements, ${what}`);
       };
+      const items = () => chart(page).locator('.item').count();
+      const goesTo = async (left) => {
+        await box(page).evaluate((one, left) => (one.scrollLeft = left), left);
+        await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+      };
       await all(page);
       await looks('all of it');
       for (let n = 0; n < 14; n += 1) {
         await page.getByRole('button', { name: 'Nearer', exact: true }).click();
         for (const share of [0, 0.3, 0.6, 1]) {
-          await box(page).evaluate((one, share) => (one.scrollLeft = share * one.scrollWidth), share);
-          await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+          const left = await box(page).evaluate((one, share) => share * one.scrollWidth, share);
+          await goesTo(left);
           await looks(`${n} steps nearer, ${share}`);
-          // Before the lead's first call nothing happens, and that may be wider than the window: a session with few steps has wide ones.
-          if (share > 0) assert.ok((await chart(page).locator('.item').count()) > 0, `nothing is seen ${n} steps nearer, at ${share}`);
+          // Before the lead's first call nothing happens, and a session with few steps has wide ones: up to six windows.
+          for (let on = 0; on < 6 && share === 0 && (await items()) === 0; on += 1) await goesTo((on + 1) * 800);
+          assert.ok((await items()) > 0, `nothing is seen ${n} steps nearer, at ${share}`);
         }
       }
       t.diagnostic(`${most} elements at most, ${widest} pixels wide`);
