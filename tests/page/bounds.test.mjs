@@ -5,6 +5,7 @@ import test from 'node:test';
 
 import { count, markdown } from '../../crates/server/page/markdown.js';
 import { part } from '../../crates/server/page/shown.js';
+import { Watched } from '../../crates/server/page/watched.js';
 import { IDLE, LIST, MIB, WORKERS, busy, furnish, heap, replies, says, saysAtOnce } from './busy.mjs';
 import { Ground, lead, looking, shown, until } from './ground.mjs';
 
@@ -63,6 +64,21 @@ test('10,000 events and 21 agents who speak at once: the page keeps its bounds, 
   } finally {
     await ground.end();
   }
+});
+
+test('a page that catches up folds as long as its last frame drew, for at least 8 ms and at most 100', (t) => {
+  let now = 0;
+  t.mock.method(performance, 'now', () => now);
+  const watched = new Watched({}, { session: 's', live: true, last_seq: 0 }, () => {}, () => {});
+  // Reading each takes a millisecond, and there is nothing in it.
+  const data = { length: 1, toString: () => ((now += 1), '{') };
+  for (let n = 0; n < 1_000; n += 1) void watched.inbox.put({ event: 'run_started', data });
+  const folds = (drawnIn) => {
+    const began = now;
+    assert.ok(watched.takeIn(drawnIn), 'something is left');
+    return now - began;
+  };
+  assert.deepEqual([0, 5, 40, 100, 3_000].map(folds), [9, 9, 41, 101, 101]);
 });
 
 /** What is too much: the scenario that says it, or a reply that is in the stream. */

@@ -16,7 +16,8 @@ const ASKING = lead(`      - {text: Ready.}\n${['one', 'two', 'three', 'four']
 
 const button = (page) => page.getByRole('button', { name: /^Inbox/ });
 const dialog = (page) => page.getByRole('dialog');
-const says = (page, text) => page.getByRole('log').getByText(text, { exact: true }).waitFor();
+/** It has said this, and its run has ended: who looks away before that is told of the end. */
+const says = (page, text) => page.getByRole('log').filter({ hasText: new RegExp(`${text}\\s*finished after`) }).waitFor();
 const counts = (page, count) => page.getByRole('button', { name: `Inbox ${count}`, exact: true }).waitFor();
 
 /** Somebody else says something to the lead. */
@@ -78,6 +79,12 @@ async function looks(page, is) {
 
 const told = (page) => page.evaluate(() => globalThis.told.map(({ body }) => body));
 
+/** How many things were told, behind whoever tells now. */
+const isTold = (page) => page.evaluate(async () => {
+  await navigator.locks.request('midturn.tells', () => {});
+  return JSON.parse(localStorage.getItem('midturn.told')).length;
+});
+
 async function turnOn(page) {
   await button(page).click();
   await dialog(page).getByRole('button', { name: "Tell me when I don't look" }).click();
@@ -131,6 +138,7 @@ test('nothing is told before it was asked for, and the browser is asked by a cli
     assert.deepEqual([await told(page), await page.evaluate(() => globalThis.asked)], [[], 0]);
     await answered(ground, session);
     await says(page, 'Said one.');
+    await isTold(page);
     await turnOn(page);
     assert.equal(await page.evaluate(() => globalThis.asked), 1);
     await tell(ground, session, 'Two.');
@@ -141,6 +149,7 @@ test('nothing is told before it was asked for, and the browser is asked by a cli
     await page.keyboard.press('Escape');
     await answered(ground, session);
     await says(page, 'Said two.');
+    await isTold(page);
     assert.equal((await told(page)).length, 1);
   }));
 
@@ -186,20 +195,15 @@ test('of several tabs one tells, and none while another is looked at', () =>
     const all = async () => [...(await told(page)), ...(await told(other))];
     for (const tab of [page, other]) await tab.getByRole('region', { name: 'lead asks' }).waitFor();
     await until('one tab tells', async () => (await all()).length > 0);
-    const isTold = () => page.evaluate(async () => {
-      // Behind whoever tells now.
-      await navigator.locks.request('midturn.tells', () => {});
-      return JSON.parse(localStorage.getItem('midturn.told')).length;
-    });
-    await isTold();
+    await isTold(page);
     assert.deepEqual(await all(), ['lead asks: bash: touch one']);
     const holds = await looks(other, true);
     await until('one is looked at', async () => (await holds()) === 1);
-    const before = await isTold();
+    const before = await isTold(page);
     await answered(ground, session);
     for (const tab of [page, other]) await says(tab, 'Said one.');
-    await until('it was seen', async () => (await isTold()) > before);
-    await isTold();
+    await until('it was seen', async () => (await isTold(page)) > before);
+    await isTold(page);
     assert.equal((await all()).length, 1);
   }));
 

@@ -72,6 +72,7 @@ const REFUSED = [
 
 test('a key that can not be is refused with the reason, and what held goes on to hold', () =>
   shown(TALKS, async ({ page, ground, session }) => {
+    await log(page).getByText('The parser reads one').waitFor();
     await keys(page);
     for (const [key, words] of REFUSED) {
       await choose(page, 'close what is open; else stop the agent', key);

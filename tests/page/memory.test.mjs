@@ -50,6 +50,8 @@ test('stops leave no listeners and no detached elements behind', () =>
 // > 004: Release reader lock in SSE processor
 test('every stream that ends gives its reader up', () =>
   shown(streams(2), async ({ page, ground }) => {
+    // Signed in: the link is good once.
+    await log(page).locator('.reply.streaming').waitFor();
     await page.addInitScript(() => {
       globalThis.readers = { got: 0, released: 0 };
       const { getReader } = ReadableStream.prototype;

@@ -25,6 +25,8 @@ const page = new Page(draw);
 let isDue = false;
 /** @type {unknown} the session whose composer had the focus first */
 let focused = null;
+/** How long the last frame took to draw, in milliseconds. */
+let drawnIn = 0;
 /** How high the conversation was when it was last drawn, in pixels. */
 let height = 0;
 
@@ -40,7 +42,7 @@ function frame() {
   // A page may be hidden, or shown, between the request for a frame and the frame.
   if (!isDue) return;
   isDue = false;
-  const isMore = page.watched?.takeIn() ?? false;
+  const isMore = page.watched?.takeIn(drawnIn) ?? false;
   chooseFirst();
   page.noticeLine();
   page.inbox.look();
@@ -65,6 +67,7 @@ function focusFirst() {
 }
 
 function show() {
+  const began = performance.now();
   document.documentElement.dataset.theme = page.theme;
   render(shell(page), root);
   openDialog();
@@ -73,6 +76,7 @@ function show() {
   if (log && page.follows) log.scrollTop = log.scrollHeight;
   height = log?.clientHeight ?? 0;
   timelineSettles(page);
+  drawnIn = performance.now() - began;
 }
 
 function openDialog() {

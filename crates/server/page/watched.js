@@ -16,8 +16,8 @@ const EVENTS_MAX = 20_000;
 /** So often a tab asks that has no place for a stream. */
 const ASK_MS = 5000;
 
-/** So long one frame folds before it draws. */
-const FOLD_MS = 8;
+/** So long one frame folds before it draws: as long as it draws, or else most of catching up would be drawing. */
+const FOLD_MS = { least: 8, most: 100 };
 
 /** @type {Map<string, any>} */
 const NOBODY = new Map();
@@ -226,10 +226,11 @@ export class Watched {
 
   /**
    * Folds what has come, for as long as a frame has time.
+   * @param {number} drawnIn how long the last frame took to draw, in milliseconds
    * @returns {boolean} something is left
    */
-  takeIn() {
-    const until = performance.now() + FOLD_MS;
+  takeIn(drawnIn) {
+    const until = performance.now() + Math.min(Math.max(FOLD_MS.least, drawnIn), FOLD_MS.most);
     const isMore = this.inbox.drain((frame) => this.#frame(frame), () => performance.now() > until);
     if (!this.playback) return isMore;
     this.folded = this.playback.brings(this.folded);
