@@ -62,9 +62,12 @@ def _dead_by(mark):
 
 
 def _steps(world):
-    """A worker's replies: something beside it, the tree with two calls behind it, one more, an end."""
+    """A worker's replies: something beside it, the tree with two calls behind it, one more, an end.
+
+    The end waits for what is beside it, which Claude Code would kill with a subagent that ends.
+    """
     behind = [bash(world.step(name, 0)) for name in ("behind0", "behind1")]
-    return [[_background(world)], [_tree(world), *behind], [bash(world.step("after", 0))], DONE]
+    return [[_background(world)], [_tree(world), *behind], [bash(world.step("after", 0))], world.after("beside.end", 0, DONE)]
 
 
 def _measured(result, name, what, seconds):
