@@ -12,6 +12,10 @@ import { chromium } from 'playwright-core';
 const BIN = process.env.MIDTURN_BIN ?? '';
 const CHROMIUM = process.env.MIDTURN_CHROMIUM ?? '/usr/bin/chromium';
 
+/** By hand, to find what a test does before the page can: so many times slower is the page, and so many ms later each answer. */
+const SLOWER = Number(process.env.MIDTURN_PAGE_SLOWER ?? 1);
+const LATER = Number(process.env.MIDTURN_PAGE_LATER ?? 0);
+
 /** So long is waited for what has to come. */
 export const PATIENCE = 30_000;
 
@@ -199,9 +203,17 @@ export async function looking(look, settings = {}, opened = inChromium) {
   }
 }
 
+/** Chromium slows its pages itself; what can't be slowed, as Firefox, goes as it goes. */
+async function slowed(page) {
+  const client = await page.context().newCDPSession(page).catch(() => undefined);
+  await client?.send('Emulation.setCPUThrottlingRate', { rate: SLOWER });
+  await client?.send('Network.emulateNetworkConditions', { offline: false, latency: LATER, downloadThroughput: -1, uploadThroughput: -1 });
+}
+
 async function lookingFrom(context, look) {
   try {
     context.setDefaultTimeout(PATIENCE);
+    if (SLOWER > 1 || LATER > 0) context.on('page', slowed);
     const page = await context.newPage();
     /** @type {string[]} */
     const complaints = [];

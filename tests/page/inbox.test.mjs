@@ -80,7 +80,7 @@ async function looks(page, is) {
 const told = (page) => page.evaluate(() => globalThis.told.map(({ body }) => body));
 
 /** How many things were told, behind whoever tells now. */
-const isTold = (page) => page.evaluate(async () => {
+const countTold = (page) => page.evaluate(async () => {
   await navigator.locks.request('midturn.tells', () => {});
   return JSON.parse(localStorage.getItem('midturn.told')).length;
 });
@@ -138,7 +138,7 @@ test('nothing is told before it was asked for, and the browser is asked by a cli
     assert.deepEqual([await told(page), await page.evaluate(() => globalThis.asked)], [[], 0]);
     await answered(ground, session);
     await says(page, 'Said one.');
-    await isTold(page);
+    await countTold(page);
     await turnOn(page);
     assert.equal(await page.evaluate(() => globalThis.asked), 1);
     await tell(ground, session, 'Two.');
@@ -149,7 +149,7 @@ test('nothing is told before it was asked for, and the browser is asked by a cli
     await page.keyboard.press('Escape');
     await answered(ground, session);
     await says(page, 'Said two.');
-    await isTold(page);
+    await countTold(page);
     assert.equal((await told(page)).length, 1);
   }));
 
@@ -195,15 +195,15 @@ test('of several tabs one tells, and none while another is looked at', () =>
     const all = async () => [...(await told(page)), ...(await told(other))];
     for (const tab of [page, other]) await tab.getByRole('region', { name: 'lead asks' }).waitFor();
     await until('one tab tells', async () => (await all()).length > 0);
-    await isTold(page);
+    await countTold(page);
     assert.deepEqual(await all(), ['lead asks: bash: touch one']);
     const holds = await looks(other, true);
     await until('one is looked at', async () => (await holds()) === 1);
-    const before = await isTold(page);
+    const before = await countTold(page);
     await answered(ground, session);
     for (const tab of [page, other]) await says(tab, 'Said one.');
-    await until('it was seen', async () => (await isTold(page)) > before);
-    await isTold(page);
+    await until('it was seen', async () => (await countTold(page)) > before);
+    await countTold(page);
     assert.equal((await all()).length, 1);
   }));
 
